@@ -7,6 +7,7 @@ import Testing
 @Suite("Bindings", .hangGuard) struct BindingTests {
     final class Fetch: AsyncOperation, @unchecked Sendable {
         var users: [String] = []
+        var found: [String]? { users }
         let failure: (any Error)?
 
         init(_ failure: (any Error)? = nil) {
@@ -17,7 +18,7 @@ import Testing
 
         override func main() {
             elsewhere {
-                self.users = ["Ada", "Grace"]
+                self.users = ["Ada"]
                 self.finish(withError: self.failure)
             }
         }
@@ -45,86 +46,64 @@ import Testing
         override func main() { if !isCancelled { users = ["Ada"] } }
     }
 
-    func run(_ operations: [Operation]) async {
-        await onThread {
-            let queue = OperationQueue()
-            queue.addOperations(operations, waitUntilFinished: true)
+    /// The ways in which a target takes a value from a source that has to succeed, or only requires that.
+    enum Form: CaseIterable, Sendable {
+        case property, optionalProperty, plainProperty, requirement
+
+        /// Returns the source, with the name “fetch”.
+        func bind(_ process: Process, failure: TestError? = nil) -> Operation {
+            let (fetch, plain) = (Fetch(failure), PlainFetch())
+            plain.name = "fetch"
+            switch self {
+            case .property: process.bind(\.users, to: fetch, \.users)
+            case .optionalProperty: process.bind(\.users, to: fetch, \.found)
+            case .plainProperty: process.bind(\.users, to: plain, \.users)
+            case .requirement: process.requireSuccess(of: fetch)
+            }
+            return self == .plainProperty ? plain : fetch
         }
+    }
+
+    @Test(
+        "A bound property is handed over after the source has finished and before the target's work",
+        arguments: Form.allCases)
+    func property(form: Form) async {
+        let process = Process()
+        let fetch = form.bind(process)
+        #expect(process.dependencies == [fetch])
+        await runAll([process, fetch])
+        #expect(process.log.events == [form == .requirement ? "main []" : "main [\"Ada\"]"] && process.error == nil)
     }
 
     @Test("A value that is not optional is handed over to a property that is") func optionalProperty() async {
         let (name, process) = (TaskOperation(name: "name") { "Ada" }, Process())
         process.bind(\.first, to: name, \.displayedName)
-        await run([process, name])
+        await runAll([process, name])
         #expect(process.first == "name")
     }
 
-    @Test("A bound property is handed over after the source has finished and before the target's work")
-    func property() async {
-        let (fetch, process) = (Fetch(), Process())
-        process.bind(\.users, to: fetch, \.users)
-        #expect(process.dependencies == [fetch])
-        await run([process, fetch])
-        #expect(process.log.events == ["main [\"Ada\", \"Grace\"]"] && process.error == nil)
-    }
-
-    @Test("A plain `Operation` can be the source of a binding") func plainSource() async {
-        let (fetch, process) = (PlainFetch(), Process())
-        process.bind(\.users, to: fetch, \.users)
-        await run([process, fetch])
-        #expect(process.log.events == ["main [\"Ada\"]"])
-    }
-
-    @Test("A failed source hands nothing over; the target ends with an error that wraps its error")
-    func failedSource() async throws {
-        let (fetch, process) = (Fetch(TestError.first), Process())
-        process.bind(\.users, to: fetch, \.users)
-        await run([process, fetch])
-        #expect(process.log.events.isEmpty && process.users.isEmpty)
-        let error = try #require(process.error)
-        guard case DependencyError.dependencyFailed("process", "fetch", TestError.first) = error else {
-            Issue.record("\(error)")
-            return
-        }
-        #expect(
-            ((error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError)?.domain
-                == (TestError.first as NSError).domain)
-        #expect(error.localizedDescription.contains("“process”") && error.localizedDescription.contains("“fetch”"))
-    }
-
     @Test(
-        "A cancelled source hands nothing over; the target ends with an error that says so", arguments: [true, false])
-    func cancelledSource(isPlain: Bool) async throws {
+        "A source that failed or was cancelled hands nothing over; the target ends with an error that wraps its error",
+        arguments: Form.allCases, [TestError.first, nil])
+    func failedSource(form: Form, failure: TestError?) async {
+        // A plain operation has no error.
+        if form == .plainProperty, failure != nil { return }
         let process = Process()
-        let fetch: Operation
-        if isPlain {
-            let plain = PlainFetch()
-            process.bind(\.users, to: plain, \.users)
-            fetch = plain
-        } else {
-            let typed = Fetch()
-            process.bind(\.users, to: typed, \.users)
-            fetch = typed
-        }
-        fetch.name = "fetch"
-        fetch.cancel()
-        await run([process, fetch])
-        #expect(process.log.events.isEmpty)
-        guard case DependencyError.dependencyFailed("process", "fetch", is CancellationError)? = process.error else {
-            Issue.record("\(String(describing: process.error))")
-            return
-        }
+        let fetch = form.bind(process, failure: failure)
+        if failure == nil { fetch.cancel() }
+        await runAll([process, fetch])
+        #expect(brief(process.error) == "process after fetch: \(failure == nil ? "cancelled" : "first")")
+        #expect(process.log.events.isEmpty && process.users.isEmpty)
     }
 
     @Test("A source that is cancelled but succeeds hands its value over") func cancelledButSucceeds() async {
-        let fetch = Fetch()
         let process = Process()
-        process.bind(\.users, to: fetch, \.users)
+        let fetch = Form.property.bind(process)
         fetch.start()
         fetch.cancel()
         // Not `addOperation`: the source may finish during the addition, which Foundation may not notice on Linux.
         try? await OperationQueue().run(process)
-        #expect(process.users == ["Ada", "Grace"] && process.error == nil)
+        #expect(process.users == ["Ada"] && process.error == nil)
     }
 
     @Test(
@@ -137,37 +116,33 @@ import Testing
             process.log.add("transfer \(text(fetch.error))")
             process.users = ["default"]
         }
-        await run([process, fetch])
+        await runAll([process, fetch])
         #expect(process.log.events == ["transfer \(text(failure))", "main [\"default\"]"])
     }
 
-    @Test("An error that the closure of a binding throws ends the target without its work")
-    func throwingClosure() async {
-        let (fetch, process) = (Fetch(), Process())
-        process.bind(to: fetch) { _, _ in throw TestError.second }
-        await run([process, fetch])
-        #expect(process.log.events.isEmpty && text(process.error) == "second")
-    }
-
-    @Test("The closure of a binding may finish the target: it ends without its work or further transfers")
-    func finishingClosure() async {
-        let (fetch, process) = (Fetch(), Process())
-        process.bind(to: fetch) { process, _ in process.finish() }
-        process.bind(to: fetch) { process, _ in process.log.add("too late") }
-        await run([process, fetch])
-        #expect(process.log.events.isEmpty && process.error == nil && process.isFinished)
+    @Test(
+        "The closure of a binding may end its target, which then neither works nor takes anything else",
+        arguments: ["success", "second", "cancelled"])
+    func endingClosure(outcome: String) async {
+        let (fetch, log) = (Fetch(), EventLog())
+        let target = ScriptedOperation(main: { _ in log.add("main") }, didCancel: { _ in log.add("didCancel") })
+        target.bind(to: fetch) { target, _ in
+            switch outcome {
+            case "success": target.finish()
+            case "second": throw TestError.second
+            default: target.cancel()
+            }
+        }
+        target.bind(to: fetch) { _, _ in log.add("transfer") }
+        await runAll([target, fetch])
+        #expect(log.events.isEmpty && text(target.error) == outcome && target.isFinished)
     }
 
     /// Writes down what is handed over to it, and whether that happens on the thread that starts it.
     private final class Traced: AsyncOperation, @unchecked Sendable {
-        let log: EventLog
+        let log = EventLog()
         var starter: ObjectIdentifier?
         var value = "" { didSet { note(value) } }
-
-        init(_ log: EventLog) {
-            self.log = log
-            super.init()
-        }
 
         func note(_ event: String) { log.add("\(event) \(ObjectIdentifier(Thread.current) == starter)") }
 
@@ -177,58 +152,45 @@ import Testing
         }
     }
 
-    private final class Source: AsyncOperation, @unchecked Sendable {
-        let value: String
-        init(_ value: String) { self.value = value }
-        override func main() { elsewhere { self.finish() } }
-    }
-
     @Test("Bindings are carried out in the order in which they were made, on the thread that starts the target")
     func order() async {
-        let log = EventLog()
-        let (one, two, three, target) = (Source("one"), Source("two"), Source("three"), Traced(log))
-        target.bind(\.value, to: three, \.value)
-        target.bind(to: one) { target, one in target.note(one.value) }
-        target.bind(\.value, to: two, \.value)
-        await run([one, two, three])
+        let sources = ["one", "two", "three"].map { name in
+            ScriptedOperation(name) { operation in elsewhere { operation.finish() } }
+        }
+        let target = Traced()
+        target.bind(\.value, to: sources[2], \.displayedName)
+        target.bind(to: sources[0]) { target, one in target.note(one.displayedName) }
+        target.bind(\.value, to: sources[1], \.displayedName)
+        await runAll(sources)
         await onThread {
             target.starter = ObjectIdentifier(Thread.current)
             target.start()
         }
-        #expect(log.events == ["three true", "one true", "two true", "main true"])
+        #expect(target.log.events == ["three true", "one true", "two true", "main true"])
     }
 
     @Test("A target that is cancelled before its start takes nothing and does not run") func cancelledTarget() async {
         let (fetch, process) = (Fetch(), Process())
         process.bind(to: fetch) { process, _ in process.log.add("transfer") }
         process.cancel()
-        await run([process, fetch])
+        await runAll([process, fetch])
         #expect(process.log.events.isEmpty && process.error is CancellationError)
     }
 
-    @Test("A target that is cancelled during a transfer ends, with neither `main()` nor `didCancel()`")
-    func cancelledDuringATransfer() async {
-        let log = EventLog()
-        let fetch = Fetch()
-        let target = ScriptedOperation(
-            main: { _ in log.add("main") },
-            didCancel: { _ in log.add("didCancel") })
-        target.bind(to: fetch) { target, _ in target.cancel() }
-        target.bind(to: fetch) { _, _ in log.add("transfer") }
-        await run([target, fetch])
-        #expect(log.events.isEmpty && target.error is CancellationError)
-    }
-
-    @Test("A target that is started by hand before its source has finished ends with an error that says so")
-    func startedEarly() async {
+    @Test(
+        "A target whose source has not finished, or is gone, ends with an error that names it",
+        arguments: ["fetch", "gone", nil])
+    func unfinishedSource(name: String?) {
         let (fetch, process) = (Fetch(), Process())
-        process.bind(\.users, to: fetch, \.users)
-        process.start()
-        guard case DependencyError.dependencyUnfinished("process", "fetch")? = process.error else {
-            Issue.record("\(String(describing: process.error))")
-            return
+        if name == "fetch" {
+            process.bind(\.users, to: fetch, \.users)
+        } else {
+            let source = ScriptedOperation(name)
+            process.bind(to: source) { _, _ in Issue.record("It is carried out.") }
+            process.removeDependency(source)
         }
-        await run([fetch])
+        process.start()
+        #expect(brief(process.error) == "process before \(name ?? "ScriptedOperation")")
     }
 
     #if os(Linux) || os(macOS)
@@ -260,7 +222,7 @@ import Testing
             process.bind(to: fetch) { _, _ in token.use() }
             process.bind(\.users, to: fetch, \.users)
             if moment == "cancel" { process.cancel() }
-            if moment != "drop" { await run([process, fetch]) }
+            if moment != "drop" { await runAll([process, fetch]) }
         }
         await tracker.expectAllReleased()
     }
@@ -278,30 +240,21 @@ import Testing
             process.bind(to: fetch) { _, _ in one.use() }
             process.bind(to: fetch) { _, _ in log.add("\(two.use()) \(tracker.alive)") }
         }
-        await run([process, fetch])
+        await runAll([process, fetch])
         #expect(log.events == ["() [\"two\"]", "main []"])
-    }
-
-    @Test("A long chain of bound operations is freed without recursion") func longChain() async {
-        await onThread(stackSize: workerStackSize) {
-            var last: AsyncOperation = AsyncOperation()
-            for _ in 0..<TestExtent.choose(20_000, long: 200_000) {
-                let next = AsyncOperation()
-                next.bind(to: last) { _, _ in }
-                last = next
-            }
-        }
     }
 
     // MARK: - Compounds
 
-    @Test("A compound is handed its values before its children start") func compound() async {
-        let log = EventLog()
-        let fetch = Fetch()
-        let compound = CompoundOperation(operations: [BlockOperation { log.add("child") }])
-        compound.bind(to: fetch) { _, fetch in log.add("transfer \(fetch.users.count)") }
-        await run([compound, fetch])
-        #expect(log.events == ["transfer 2", "child"] && compound.error == nil)
+    @Test("A compound is handed its values before its children start, which may be bound to each other")
+    func compound() async {
+        let (log, first) = (EventLog(), Fetch())
+        let (fetch, process) = (Fetch(), Process(log))
+        process.bind(\.users, to: fetch, \.users)
+        let compound = CompoundOperation(operations: [process, fetch])
+        compound.bind(to: first) { _, fetch in log.add("transfer \(fetch.users.count)") }
+        await runAll([compound, first])
+        #expect(log.events == ["transfer 1", "main [\"Ada\"]"] && compound.error == nil)
     }
 
     enum Requirement: CaseIterable { case requireSuccess, keyPaths, closure }
@@ -321,17 +274,9 @@ import Testing
         case .keyPaths: compound.bind(\.name, to: fetch, \.name)
         case .closure: compound.bind(to: fetch) { _, _ in throw TestError.second }
         }
-        await run([compound, fetch])
+        await runAll([compound, fetch])
         #expect(log.events == ["asyncCompletionBlock cancelled", "compound, child finished: true"])
         #expect(compound.error is DependencyError || (requirement == .closure && text(compound.error) == "second"))
-    }
-
-    @Test("Children of a compound can be bound to each other") func children() async throws {
-        let (fetch, process) = (Fetch(), Process())
-        process.bind(\.users, to: fetch, \.users)
-        let compound = CompoundOperation(operations: [process, fetch])
-        try await OperationQueue().run(compound)
-        #expect(process.users.count == 2)
     }
 }
 

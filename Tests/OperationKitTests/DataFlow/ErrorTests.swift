@@ -14,17 +14,37 @@ import Testing
         (IOOperationError.missingOutput(operation: "load"), 2, "finished without an output"),
         (OperationQueueError.cannotBeAdded(operation: "load"), 1, "cannot be added"),
         (
+            OperationQueueError.givenTwice(operation: "load"), 2,
+            "The operation “load” was given twice, so nothing was added. Give each operation once."
+        ),
+        (OperationQueueError.invalidLimit(queue: "load", limit: 0), 3, "“load”"),
+        (
             DependencyError.dependencyFailed(operation: "load", dependency: "find", error: CancellationError()), 1,
             "because “find” was cancelled"
+        ),
+        (
+            DependencyError.dependencyFailed(operation: "load", dependency: "find", error: cause), 1,
+            "The operation “load” did not run, because “find” failed: There is no file."
         ),
         (
             DependencyError.dependencyUnfinished(operation: "load", dependency: "find"), 2,
             "“find” had not finished. Put “load” on a queue"
         ),
-        (ChainError.alreadyUsed(operation: "load", chain: "macro"), 1, "is part of another operation"),
+        (
+            ChainError.alreadyUsed(operation: "load", chain: "macro"), 1,
+            "“macro” did not run, because “load” is part of another operation already, or was added to “macro” twice."
+        ),
+        (
+            ChainError.alreadyUsed(operation: "load", chain: "load"), 1,
+            "“load” cannot be continued or added as a step, because it is part of another operation."
+        ),
         (ChainError.consumed(chain: "load"), 2, "part of a longer chain"),
         (ChainError.alreadyStarted(chain: "load"), 3, "had been started"),
         (ChainError.notAStep(operation: "load", chain: "macro"), 4, "no earlier step"),
+        (
+            ChainError.operationNotRun(job: "load", chain: "all"), 5,
+            "“load” of “all” makes an operation, which would not run"
+        ),
     ]
 
     private static let coordination: [Row] = [

@@ -9,67 +9,49 @@ import Testing
         override func main(input: String) { finish(with: input.count) }
     }
 
-    /// Hands its input to a closure.
-    private final class Step<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
-        private let work: @Sendable (Step, Input) -> Void
-
-        init(_ work: @escaping @Sendable (Step, Input) -> Void) {
-            self.work = work
-            super.init()
-        }
-
-        override func main(input: Input) { work(self, input) }
-    }
-
-    @Test("The output can be read after the end, as `output`, `result` and `value`", arguments: Start.allCases)
+    @Test(
+        "The output can be read by the completion block and dependents, and then as `output`, `result` and `value`",
+        arguments: Start.allCases)
     func output(start: Start) async throws {
-        let measure = Measure()
-        measure.input = "four"
+        let log = EventLog()
+        let measure = Measure().with(input: "four")
+        measure.asyncCompletionBlock = { [unowned measure] _ in log.add("block \(measure.output ?? -1)") }
+        let dependent = BlockOperation { log.add("dependent \(measure.output ?? -1)") }
+        dependent.addDependency(measure)
+        OperationQueue().addOperation(dependent)
         #expect(measure.output == nil && measure.result == nil)
         await start(measure)
-        #expect(measure.output == 4)
+        #expect(measure.output == 4 && measure.error == nil)
         #expect(try measure.result?.get() == 4)
-        #expect(measure.error == nil)
         #expect(try await measure.value == 4)
+        await onThread { dependent.waitUntilFinished() }
+        #expect(log.events == ["block 4", "dependent 4"])
     }
 
-    @Test("A missing input is an error with the name of the operation", arguments: Start.allCases)
-    func missingInput(start: Start) async {
-        let measure = Measure()
-        measure.name = "measure"
-        await start(measure)
-        #expect(measure.error as? IOOperationError == .missingInput(operation: "measure"))
-        #expect(measure.output == nil)
-        #expect(throws: IOOperationError.missingInput(operation: "measure")) { try measure.result?.get() }
-        await #expect(throws: IOOperationError.missingInput(operation: "measure")) { try await measure.value }
-    }
+    /// Operations that miss something, and what.
+    private static let missing: [(make: @Sendable () -> AsyncOperation, error: IOOperationError)] = [
+        ({ Measure() }, .missingInput(operation: "step")),
+        ({ Step<Int?, Int> { $0.finish(with: $1 ?? 0) } }, .missingInput(operation: "step")),
+        ({ Step<any Sendable, Int> { step, _ in step.finish(with: 1) } }, .missingInput(operation: "step")),
+        ({ Step<Int, Int> { step, _ in step.finish() }.with(input: 1) }, .missingOutput(operation: "step")),
+        ({ Step<Int, Int?> { step, _ in step.finish() }.with(input: 1) }, .missingOutput(operation: "step")),
+        // `main(input:)` is not overridden.
+        ({ IOOperation<Int, Int>().with(input: 1) }, .missingOutput(operation: "step")),
+    ]
 
-    @Test("A success without an output is an error with the name of the operation", arguments: Start.allCases)
-    func missingOutput(start: Start) async {
-        let forgetful = Step<Int, Int> { step, _ in step.finish() }
-        forgetful.name = "forgetful"
-        forgetful.input = 1
-        await start(forgetful)
-        #expect(forgetful.error as? IOOperationError == .missingOutput(operation: "forgetful"))
-        #expect(forgetful.output == nil)
-    }
-
-    @Test("A success without an output is an error also where the output is optional")
-    func missingOptionalOutput() async {
-        let forgetful = Step<Int, Int?> { step, _ in step.finish() }
-        forgetful.name = "forgetful"
-        forgetful.input = 1
-        await Start.byHand(forgetful)
-        #expect(forgetful.error as? IOOperationError == .missingOutput(operation: "forgetful"))
-    }
-
-    @Test("An operation that does not override `main(input:)` ends with the error of a missing output")
-    func notOverridden() async {
-        let plain = IOOperation<Int, Int>()
-        plain.name = "plain"
-        plain.input = 1
-        await Start.byHand(plain)
-        #expect(plain.error as? IOOperationError == .missingOutput(operation: "plain"))
+    @Test(
+        "A missing input, or a success without an output, is an error with the name of the operation",
+        arguments: missing.indices, Start.allCases)
+    func missingValue(index: Int, start: Start) async {
+        let operation = Self.missing[index].make()
+        operation.name = "step"
+        await start(operation)
+        #expect(operation.error as? IOOperationError == Self.missing[index].error)
+        if let measure = operation as? Measure {
+            #expect(throws: IOOperationError.self) { try measure.result?.get() }
+            await #expect(throws: IOOperationError.self) { try await measure.value }
+            #expect(measure.output == nil)
+        }
     }
 
     @Test("`Void` needs neither an input nor an output", arguments: Start.allCases)
@@ -80,90 +62,45 @@ import Testing
             step.finish()
         }
         await start(step)
-        #expect(log.events == ["main"])
-        #expect(step.error == nil)
-        #expect(step.output != nil)
+        #expect(log.events == ["main"] && step.error == nil && step.output != nil)
         try await step.value
     }
 
-    @Test("An optional input may be `nil`") func nilInput() async {
-        let step = Step<Int?, String> { $0.finish(with: "\(String(describing: $1))") }
-        step.input = .some(nil)
-        await Start.byHand(step)
-        #expect(step.output == "nil")
+    @Test("An optional input, or output, may be `nil`") func optionals() async throws {
+        let input = Step<Int?, String> { $0.finish(with: "\(String(describing: $1))") }.with(input: nil)
+        let output = Step<Int, Int?> { step, _ in step.finish(with: nil) }.with(input: 1)
+        await Start.byHand(input)
+        await Start.byHand(output)
+        #expect(input.output == "nil" && output.error == nil && output.output == .some(.none))
+        #expect(try await output.value == nil)
     }
 
-    @Test("An optional input that is not set is missing") func unsetOptionalInput() async {
-        let step = Step<Int?, Int> { $0.finish(with: $1 ?? 0) }
-        step.name = "step"
-        await Start.byHand(step)
-        #expect(step.error as? IOOperationError == .missingInput(operation: "step"))
-    }
-
-    @Test("An input of type `any Sendable` that is not set is missing") func unsetAnyInput() async {
-        let step = Step<any Sendable, Int> { step, _ in step.finish(with: 1) }
-        step.name = "step"
-        await Start.byHand(step)
-        #expect(step.error as? IOOperationError == .missingInput(operation: "step"))
-    }
-
-    @Test("An optional output may be `nil`") func nilOutput() async throws {
-        let step = Step<Int, Int?> { step, _ in step.finish(with: nil) }
-        step.input = 1
-        await Start.byHand(step)
-        #expect(step.error == nil)
-        #expect(step.output == .some(.none))
-        #expect(try await step.value == nil)
-    }
-
-    @Test("The output can be read in `asyncCompletionBlock` and by dependents", arguments: Start.allCases)
-    func readers(start: Start) async {
-        let log = EventLog()
-        let measure = Measure()
-        measure.input = "four"
-        measure.asyncCompletionBlock = { [unowned measure] _ in log.add("asyncCompletionBlock \(measure.output ?? -1)")
+    @Test("The input that is set last before the start counts") func lastInput() async throws {
+        let gate = Gate()
+        let operation = IOTaskOperation<Int, Int> { (number: Int) in
+            await gate.opened()
+            return number
         }
-        let dependent = BlockOperation { log.add("dependent \(measure.output ?? -1)") }
-        dependent.addDependency(measure)
-        let queue = OperationQueue()
-        queue.addOperation(dependent)
-        await start(measure)
-        await onThread { dependent.waitUntilFinished() }
-        #expect(log.events == ["asyncCompletionBlock 4", "dependent 4"])
+        operation.input = 1
+        operation.input = 2
+        #expect(operation.input == 2)
+        operation.start()
+        operation.input = 3
+        gate.open()
+        #expect(try await operation.value == 2)
     }
 
-    @Test("The input that is set last before the start counts") func lastInput() async {
-        let measure = Measure()
-        measure.input = "a"
-        measure.input = "bc"
-        #expect(measure.input == "bc")
-        await Start.byHand(measure)
-        measure.input = "def"
-        #expect(measure.output == 2)
-    }
-
-    @Test("The first `finish` decides, with its output") func firstFinish() async {
+    @Test("The first `finish` decides, with its output or its error", arguments: [false, true])
+    func firstFinish(fails: Bool) async {
         let answers = EventLog()
         let step = Step<Int, Int> { step, _ in
-            answers.add("\(step.finish(with: 1))")
+            answers.add("\(fails ? step.finish(withError: TestError.second) : step.finish(with: 1))")
             answers.add("\(step.finish(with: 2))")
             answers.add("\(step.finish(withError: TestError.first))")
         }
-        step.input = 0
-        await Start.byHand(step)
+        await Start.byHand(step.with(input: 0))
         #expect(answers.events == ["true", "false", "false"])
-        #expect(step.output == 1 && step.error == nil)
-    }
-
-    @Test("An operation that has failed has no output, although `finish(with:)` is called later")
-    func errorFirst() async {
-        let step = Step<Int, Int> { step, _ in
-            step.finish(withError: TestError.first)
-            step.finish(with: 2)
-        }
-        step.input = 0
-        await Start.byHand(step)
-        #expect(step.output == nil && text(step.error) == "first")
+        #expect(step.output == (fails ? nil : 1) && text(step.error) == (fails ? "second" : "success"))
     }
 
     @Test(
@@ -192,25 +129,13 @@ import Testing
         await #expect(throws: TestError.reason) { try await measure.value }
     }
 
-    @Test("An output that cancelled work gives is the outcome") func outputAfterCancellation() async {
-        let step = Step<Int, Int> { _, _ in }
-        step.input = 0
-        await onThread {
-            step.start()
-            step.cancel()
-            step.finish(with: 3)
-        }
-        #expect(step.isCancelled && step.output == 3 && step.error == nil)
-    }
-
     @Test("Of several threads that finish an operation one gives the outcome") func concurrentFinish() async {
         let wrong = EventLog()
         let seed = SplitMix64.freshSeed()
         await race(
             rounds: 2_000, seed: seed,
             prepare: { _ -> Step<Int, Int> in
-                let step = Step<Int, Int> { _, _ in }
-                step.input = 0
+                let step = Step<Int, Int> { _, _ in }.with(input: 0)
                 step.start()
                 return step
             },
@@ -234,8 +159,7 @@ import Testing
                     input.use()
                     step.finish(with: tracker.token("output"))
                 })
-            step.input = tracker.token("input")
-            await Start.onSuspendedQueue(step)
+            await Start.onSuspendedQueue(step.with(input: tracker.token("input")))
             #expect(step.output != nil)
         }
         await tracker.expectAllReleased()

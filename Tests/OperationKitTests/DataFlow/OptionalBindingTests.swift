@@ -9,16 +9,14 @@ import Testing
         private(set) var found: [String]?
         private(set) var note: String?
         var last: String? { found?.last }
-        let failure: (any Error)?
 
-        init(_ found: [String]? = nil, _ failure: (any Error)? = nil) {
+        init(_ found: [String]? = nil) {
             self.found = found
-            self.failure = failure
             super.init()
             name = "search"
         }
 
-        override func main() { elsewhere { self.finish(withError: self.failure) } }
+        override func main() { elsewhere { self.finish() } }
     }
 
     private final class Show: AsyncOperation, @unchecked Sendable {
@@ -43,25 +41,21 @@ import Testing
     }
 
     private final class PlainSearch: Operation, @unchecked Sendable {
-        let found: [String]? = nil
-    }
-
-    private func run(_ operations: [Operation]) async {
-        await onThread { OperationQueue().addOperations(operations, waitUntilFinished: true) }
+        let note: String? = nil
     }
 
     @Test("The value of an optional property is handed to one that takes no `nil`") func value() async {
         let (fetch, search, show) = (TaskOperation { ["Ada"] }, Search(["Grace"]), Show())
         show.bind(\.names, to: fetch, \.output)
         show.bind(\.title, to: search, \.last)
-        await run([show, fetch, search])
+        await runAll([show, fetch, search])
         #expect(show.log.events == ["main [\"Ada\"] Grace"] && show.error == nil)
     }
 
     @Test("A target that is optional, too, takes `nil` as a value") func optionalTarget() async {
         let (search, show) = (Search(), Show())
         show.bind(\.subtitle, to: search, \.last)
-        await run([show, search])
+        await runAll([show, search])
         #expect(show.subtitle == nil && show.error == nil && show.log.events.count == 1)
     }
 
@@ -70,23 +64,28 @@ import Testing
         let property: String?
         let dependencyProperty: String?
         let text: String
-        let bind: @Sendable (Show, Search) -> Void
+        let bind: @Sendable (_ target: Show, _ source: Search, _ plainSource: PlainSearch) -> Void
 
         var testDescription: String { text }
     }
 
     private static let missing = [
         Missing(property: "names", dependencyProperty: "found", text: "had no value in “found” for “names”.") {
-            $0.bind(\.names, to: $1, \.found)
+            show, search, _ in
+            show.bind(\.names, to: search, \.found)
         },
-        Missing(property: "title", dependencyProperty: nil, text: "had no value for “title”.") {
-            $0.bind(\.title, to: $1, \.last)
+        Missing(property: "title", dependencyProperty: nil, text: "had no value for “title”.") { show, search, _ in
+            show.bind(\.title, to: search, \.last)
         },
-        Missing(property: nil, dependencyProperty: "note", text: "had no value in “note” for it.") {
-            $0.bind(\.heading, to: $1, \.note)
+        Missing(property: nil, dependencyProperty: "note", text: "had no value in “note” for it.") { show, search, _ in
+            show.bind(\.heading, to: search, \.note)
         },
-        Missing(property: nil, dependencyProperty: nil, text: "had no value for it.") {
-            $0.bind(\.heading, to: $1, \.last)
+        Missing(property: nil, dependencyProperty: nil, text: "had no value for it.") { show, search, _ in
+            show.bind(\.heading, to: search, \.last)
+        },
+        Missing(property: "title", dependencyProperty: "note", text: "had no value in “note” for “title”.") {
+            show, _, plain in
+            show.bind(\.title, to: plain, \.note)
         },
     ]
 
@@ -94,9 +93,10 @@ import Testing
         "A missing value ends the target without its work, with an error that names both operations and what is known of the properties",
         arguments: missing)
     private func missingValue(_ missing: Missing) async throws {
-        let (search, show) = (Search(), Show())
-        missing.bind(show, search)
-        await run([show, search])
+        let (search, plain, show) = (Search(), PlainSearch(), Show())
+        plain.name = "search"
+        missing.bind(show, search, plain)
+        await runAll([show, search, plain])
         #expect(show.log.events.isEmpty && show.names.isEmpty && search.error == nil)
         let error = try #require(show.error as? DependencyError)
         guard case .missingValue("show", let property, "search", let dependencyProperty) = error else {
@@ -107,32 +107,6 @@ import Testing
         #expect(error.localizedDescription == "The operation “show” did not run, because “search” " + missing.text)
         let converted = error as NSError
         #expect(converted.domain == DependencyError.errorDomain && converted.code == 3 && !error.isCancellation)
-    }
-
-    @Test("A plain `Operation` without a value is an error of its target") func plainSource() async {
-        let (search, show) = (PlainSearch(), Show())
-        search.name = "plain"
-        show.bind(\.names, to: search, \.found)
-        await run([show, search])
-        guard case .missingValue("show", "names", "plain", "found")? = show.error as? DependencyError else {
-            Issue.record("\(text(show.error))")
-            return
-        }
-    }
-
-    @Test(
-        "A source that failed or was cancelled hands nothing over, and is not asked for its value",
-        arguments: [true, false])
-    func failedSource(isCancelled: Bool) async {
-        let (search, show) = (Search(["Ada"], TestError.first), Show())
-        show.bind(\.names, to: search, \.found)
-        if isCancelled { search.cancel() }
-        await run([show, search])
-        guard case .dependencyFailed("show", "search", let error)? = show.error as? DependencyError else {
-            Issue.record("\(text(show.error))")
-            return
-        }
-        #expect(error is CancellationError == isCancelled && show.names.isEmpty && show.log.events.isEmpty)
     }
 
     private class Greet: IOOperation<[String], Int>, @unchecked Sendable {
@@ -163,7 +137,7 @@ import Testing
         macro.name = "greet"
         macro.bind(\.input, to: search, \.found)
         let all = greet + [exact, macro]
-        await run(all + [search])
+        await runAll(all + [search])
         for operation in all {
             guard case .missingValue("greet", "input", "search", _) = operation.error as? DependencyError else {
                 Issue.record("\(text(operation.error))")
@@ -184,7 +158,7 @@ import Testing
         earlier.bind(\.input, to: empty, \.found)
         later.bind(\.input, to: empty, \.found)
         later.bind(\.input, to: full, \.found)
-        await run([given, earlier, later, empty, full])
+        await runAll([given, earlier, later, empty, full])
         #expect(given.output == 1 && earlier.output == 2 && later.output == 2)
         #expect([given, earlier, later].allSatisfy { $0.error == nil })
     }
@@ -199,7 +173,7 @@ import Testing
         greetAll.bind(\.computed, to: search, \.found)
         set.bind(\.input, to: search, \.found)
         set.bind(to: search) { set, _ in set.input = ["Ada"] }
-        await run([greet, greetAll, set, search])
+        await runAll([greet, greetAll, set, search])
         for operation in [greet, greetAll] {
             guard case .missingInput = operation.error as? IOOperationError else {
                 Issue.record("\(text(operation.error))")

@@ -49,15 +49,13 @@ import Testing
     }
 
     @Test("A leaf sets the units of its own progress while it works, and not after its end") func ownUnits() async {
-        let seen = Shared<[Double]>([])
-        let step = Shared<Step<Int, Int>?>(nil)
-        step.value = Self.worker(4) { seen.change { $0.append(step.value?.progress.fractionCompleted ?? -1) } }
-        step.value?.input = 0
-        await Start.byHand(step.value!)
-        #expect(seen.value == [0, 0.25, 0.5, 0.75] && step.value?.progress.fractionCompleted == 1)
-        step.value?.progress.completedUnitCount = 0
-        #expect(step.value?.progress.fractionCompleted == 1)
-        step.value = nil
+        let log = ProgressLog()
+        let step = Self.worker(4) { log.look() }.with(input: 0)
+        log.watch(step)
+        await Start.byHand(step)
+        #expect(log.fractions == [0, 0.25, 0.5, 0.75] && step.progress.fractionCompleted == 1)
+        step.progress.completedUnitCount = 0
+        #expect(step.progress.fractionCompleted == 1)
     }
 
     @Test(
@@ -70,31 +68,28 @@ import Testing
             if isCancelled { $0.cancel() }
             $0.finish(withError: isCancelled ? CancellationError() : TestError.first)
         }
-        let seen = Shared<Double?>(nil)
-        operation.asyncCompletionBlock = { [unowned operation] _ in seen.value = operation.progress.fractionCompleted }
+        let log = ProgressLog()
+        log.watch(operation)
+        operation.asyncCompletionBlock = { _ in log.look() }
         await Start.byHand(operation)
         operation.progress.completedUnitCount = 1
-        #expect(seen.value == 1 && operation.progress.fractionCompleted == 1)
-        let late = AsyncOperation()
-        late.cancel()
-        await Start.byHand(late)
-        #expect(late.progress.fractionCompleted == 1)
+        #expect(log.fractions == [1] && operation.progress.fractionCompleted == 1)
     }
 
-    @Test("The progress of an operation that has succeeded is complete although it was not asked for before")
+    @Test("The progress of an operation that has ended is complete although it was not asked for before")
     func afterTheEnd() async {
-        let operation = AsyncOperation()
-        let macro = MacroOperation(Step<Int, Int>.increment("step"))
-        macro.input = 1
-        await Start.byHand(operation)
-        await Start.byHand(macro)
-        #expect(operation.progress.fractionCompleted == 1 && macro.progress.fractionCompleted == 1)
+        let (operation, cancelled) = (AsyncOperation(), AsyncOperation())
+        let macro = MacroOperation(Step<Int, Int>.increment("step")).with(input: 1)
+        cancelled.cancel()
+        for operation in [operation, cancelled, macro] {
+            await Start.byHand(operation)
+            #expect(operation.progress.fractionCompleted == 1)
+        }
     }
 
     @Test("Parts count in a progress by their weights at any depth") func nested() async {
-        let seen = Shared<[Double]>([])
-        let holder = Shared<Progress?>(nil)
-        let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
+        let log = ProgressLog()
+        let look: @Sendable () -> Void = { log.look() }
         let inner = MacroOperation(Self.worker(2, look)).then(Self.worker(2, look).map { $0 })
         let waterfall = Waterfall<Int, Int>()
             .then { input in
@@ -102,38 +97,66 @@ import Testing
                 return input
             }
             .thenRun { Self.worker(1, look).with(input: $0) }
-        let macro = MacroOperation(inner).then(waterfall)
-        macro.input = 0
-        let compound = CompoundOperation()
-        expectNoError { try compound.addOperation(macro) }
-        holder.value = compound.progress
+        let compound = CompoundOperation(operations: [MacroOperation(inner).then(waterfall).with(input: 0)])
+        log.watch(compound)
         await Start.byHand(compound)
         #expect(compound.error == nil)
-        #expect(seen.value == [0, 0.125, 0.25, 0.375, 0.5, 0.75], "\(seen.value)")
+        #expect(log.fractions == [0, 0.125, 0.25, 0.375, 0.5, 0.75], "\(log.fractions)")
         #expect(compound.progress.fractionCompleted == 1)
     }
 
     @Test("Children of every class count in the progress of a compound by their weights", arguments: ChildKind.allCases)
     func compound(kind: ChildKind) async {
-        let seen = Shared<[Double]>([])
-        let holder = Shared<Progress?>(nil)
-        let look: @Sendable () -> Void = { seen.change { $0.append(holder.value?.fractionCompleted ?? -1) } }
+        let log = ProgressLog()
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
         expectNoError {
-            try compound.addOperation(kind.make(nil, look), progressWeight: 3)
-            try compound.addOperation(kind.make(nil, look))
-            try compound.addOperation(kind.make(nil, look), progressWeight: 0)
+            for weight in [3, 1, 0] as [Int64] {
+                try compound.addOperation(kind.make { log.look() }, progressWeight: weight)
+            }
         }
-        holder.value = compound.progress
+        log.watch(compound)
         await Start.byHand(compound)
-        #expect(seen.value == [0, 0.75, 1] && compound.progress.fractionCompleted == 1)
+        #expect(log.fractions == [0, 0.75, 1] && compound.progress.fractionCompleted == 1)
+    }
+
+    @Test("Negative progress weights of steps and jobs count as 0, and the progress is complete after them")
+    func negativeWeights() async throws {
+        let weights: [Int64] = [-3, 2, -1, 2]
+        for isMacro in [false, true] {
+            let log = ProgressLog()
+            let next: @Sendable (Int) -> Int = { number in
+                log.look()
+                return number + 1
+            }
+            let macro = weights.dropFirst().reduce(MacroOperation(IOBlockOperation(next), progressWeight: weights[0])) {
+                $0.then(IOBlockOperation(next), progressWeight: $1)
+            }
+            let waterfall = weights.reduce(Waterfall<Int, Int>()) { $0.then(progressWeight: $1, next) }
+            let operation: IOOperation<Int, Int> = isMacro ? macro : waterfall
+            log.watch(operation)
+            #expect(try await OperationQueue().run(operation.with(input: 0)) == 4)
+            #expect(log.fractions == [0, 0, 0.5, 0.5] && operation.progress.fractionCompleted == 1)
+        }
+    }
+
+    @Test("Huge progress weights do not overflow") func hugeWeights() async throws {
+        let compound = CompoundOperation()
+        for _ in 0..<3 { try compound.addOperation(ScriptedOperation { $0.finish() }, progressWeight: .max) }
+        let waterfall = (0..<2).reduce(Waterfall<Int, Int>()) { waterfall, _ in
+            waterfall.then(progressWeight: .max) { $0 + 1 }
+        }
+        for operation in [compound, waterfall.with(input: 0)] {
+            let progress = operation.progress
+            try await OperationQueue().run(operation)
+            #expect(progress.fractionCompleted == 1)
+        }
     }
 
     @Test("Children that are added later do not set the progress back") func addedLater() async throws {
+        let log = ProgressLog()
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
-        let progress = compound.progress
-        let seen = Shared<[Double]>([])
-        let look: @Sendable () -> Void = { seen.change { $0.append(progress.fractionCompleted) } }
+        log.watch(compound)
+        let look: @Sendable () -> Void = { log.look() }
         try compound.addOperation(BlockOperation(block: look))
         try compound.addOperation(
             BlockOperation { [unowned compound] in
@@ -141,28 +164,22 @@ import Testing
                 for _ in 0..<3 { try? compound.addOperation(BlockOperation(block: look)) }
             })
         await Start.byHand(compound)
-        #expect(seen.value == [0, 0.5, 0.5, 0.6, 0.8] && progress.fractionCompleted == 1)
+        #expect(log.fractions == [0, 0.5, 0.5, 0.6, 0.8] && compound.progress.fractionCompleted == 1)
     }
 
     @Test("A child that has failed counts wholly, and so does a compound with it")
     func failedChild() async {
-        let seen = Shared<Double?>(nil)
-        let holder = Shared<Progress?>(nil)
+        let log = ProgressLog()
+        let failing = ScriptedOperation {
+            $0.progress.totalUnitCount = 4
+            $0.progress.completedUnitCount = 1
+            $0.finish(withError: TestError.first)
+        }
         let compound = CompoundOperation(
-            operations: [
-                ScriptedOperation {
-                    $0.progress.totalUnitCount = 4
-                    $0.progress.completedUnitCount = 1
-                    $0.finish(withError: TestError.first)
-                },
-                ScriptedOperation {
-                    seen.value = holder.value?.fractionCompleted
-                    $0.finish()
-                },
-            ], maxConcurrentOperationCount: 1)
-        holder.value = compound.progress
+            operations: [failing, BlockOperation { log.look() }], maxConcurrentOperationCount: 1)
+        log.watch(compound)
         await Start.byHand(compound)
-        #expect(seen.value == 0.5 && compound.progress.fractionCompleted == 1 && compound.progress.isFinished)
+        #expect(log.fractions == [0.5] && compound.progress.fractionCompleted == 1 && compound.progress.isFinished)
         #expect(compound.error != nil)
     }
 
@@ -230,12 +247,9 @@ import Testing
 
 /// The arithmetic alone.
 @Suite("The ledger of a composite's progress") struct ProgressLedgerTests {
-    @Test("Without parts the fraction is 0") func noParts() {
-        #expect(ProgressLedger().fraction == 0)
-    }
-
-    @Test("Parts count in the fraction by their weights") func weights() {
+    @Test("Parts count in the fraction by their weights, and wholly when they have ended") func weights() {
         var ledger = ProgressLedger()
+        #expect(ledger.fraction == 0)
         ledger.added(3)
         ledger.added(1)
         ledger.advanced(0, weight: 3, to: 0.5)
@@ -244,19 +258,13 @@ import Testing
         #expect(ledger.fraction == 0.75)
         ledger.ended(0, weight: 3)
         #expect(ledger.fraction == 0.75)
-        ledger.finished += 1
-        #expect(ledger.fraction == 1)
-    }
-
-    @Test("A part that has ended counts wholly, whatever it had reached")
-    func endedPart() {
-        var ledger = ProgressLedger()
-        ledger.added(2)
-        ledger.advanced(0, weight: 1, to: 0.5)
-        ledger.ended(0, weight: 1)
-        #expect(ledger.fraction == 0.5)
+        ledger.advanced(1, weight: 1, to: 0.5)
+        #expect(ledger.fraction == 0.875)
         ledger.ended(1, weight: 1)
         #expect(ledger.fraction == 1)
+        ledger.added(4)
+        ledger.finished += 2
+        #expect(ledger.fraction == 0.75)
     }
 
     @Test("Of alternatives the one that has come farthest counts, also while another one goes on") func alternatives() {
@@ -311,14 +319,14 @@ import Testing
 
     @Test("Shares of a workflow that are more than 1 in all complete no more than there is")
     func sharesBeyondAll() async {
-        let (seen, holder) = (Shared<[Int64]>([]), Shared<Progress?>(nil))
+        let holder = Shared<Progress?>(nil)
         let workflow = WorkflowOperation { flow in
             for _ in 0..<3 { try await flow.run(TaskOperation {}, progress: 0.7) }
-            seen.value = holder.value.map { [$0.completedUnitCount, $0.totalUnitCount] } ?? []
+            return holder.value.map { [$0.completedUnitCount, $0.totalUnitCount] }
         }
         let progress = workflow.progress
         holder.value = progress
         await Start.byHand(workflow)
-        #expect(seen.value == [1_000_000, 1_000_000] && progress.completedUnitCount == 1_000_000)
+        #expect(workflow.output == [1_000_000, 1_000_000] && progress.completedUnitCount == 1_000_000)
     }
 }

@@ -3,64 +3,71 @@ import OperationKit
 import OperationKitTestSupport
 import Testing
 
-/// An operation whose work is an `async` closure.
-@Suite("TaskOperation", .hangGuard) struct TaskOperationTests {
-    @Test("The output is what the closure returns", arguments: Start.allCases) func output(start: Start) async throws {
-        let operation = TaskOperation(name: "answer") { 42 }
-        await start(operation)
-        #expect(operation.name == "answer")
-        #expect(operation.output == 42)
-        #expect(try await operation.value == 42)
-    }
+/// Operations whose work is a closure.
+@Suite("Closures as operations", .hangGuard) struct TaskOperationTests {
+    enum Kind: CaseIterable {
+        case synchronous, task, withInput
 
-    @Test("The error is what the closure throws", arguments: Start.allCases) func throwingClosure(start: Start) async {
-        let operation = TaskOperation<Int> { throw TestError.first }
-        await start(operation)
-        #expect(text(operation.error) == "first" && operation.output == nil)
-        await #expect(throws: TestError.first) { try await operation.value }
-    }
-
-    @Test("The reason takes the place of the `CancellationError` that the closure throws") func reason() async throws {
-        let (begun, never) = (Gate(), Gate())
-        let operation = TaskOperation {
-            begun.open()
-            await never.opened()
-            try Task.checkCancellation()
+        func make(_ body: @escaping @Sendable () throws -> Int) -> IOOperation<Void, Int> {
+            switch self {
+            case .synchronous: IOBlockOperation(name: "answer") { try body() }
+            case .task: TaskOperation(name: "answer") { try body() }
+            case .withInput:
+                IOTaskOperation(name: "answer") { (_: Void) in
+                    await Task.yield()
+                    return try body()
+                }
+            }
         }
-        operation.start()
-        await begun.opened()
-        operation.cancel(withError: TestError.reason)
-        await #expect(throws: TestError.reason) { try await operation.finished() }
     }
 
-    @Test("A closure that ignores the cancellation decides the outcome") func ignoredCancellation() async throws {
+    @Test("The outcome is what the closure returns or throws", arguments: Kind.allCases, Start.allCases)
+    func outcome(kind: Kind, start: Start) async throws {
+        for error in [nil, TestError.first, CancellationError()] as [(any Error)?] {
+            let operation = kind.make { if let error { throw error } else { 42 } }
+            await start(operation)
+            #expect(operation.name == "answer" && operation.output == (error == nil ? 42 : nil))
+            #expect(text(operation.error) == text(error) && !operation.isCancelled)
+            let value = await Task { try await operation.value }.result
+            #expect(text(value.failure) == text(error))
+        }
+    }
+
+    @Test(
+        "The closure of an operation that is cancelled before its start does not run, and is released",
+        arguments: Kind.allCases, Start.allCases)
+    func cancelledBeforeTheStart(kind: Kind, start: Start) async {
+        let (log, tracker) = (EventLog(), LeakTracker())
+        func holding() -> IOOperation<Void, Int> {
+            let token = tracker.token("closure")
+            return kind.make {
+                log.add("\(token.use())")
+                return 1
+            }
+        }
+        let operation = holding()
+        await start(operation) { operation.cancel() }
+        #expect(operation.error is CancellationError && log.events.isEmpty)
+        await tracker.expectAllReleased()
+    }
+
+    @Test(
+        "The reason takes the place of the `CancellationError` of a closure, whose output stands if it ignores the cancellation",
+        arguments: [false, true])
+    func cancelled(isIgnored: Bool) async throws {
         let (begun, never) = (Gate(), Gate())
         let operation = TaskOperation {
             begun.open()
             await never.opened()
+            if !isIgnored { try Task.checkCancellation() }
             return 1
         }
         operation.start()
         await begun.opened()
         operation.cancel(withError: TestError.reason)
-        #expect(try await operation.value == 1)
-        #expect(operation.isCancelled)
-    }
-
-    @Test("A `CancellationError` that the closure throws without a cancellation is the outcome")
-    func thrownCancellation() async {
-        let operation = TaskOperation { throw CancellationError() }
-        await Start.byHand(operation)
-        #expect(operation.error is CancellationError)
-    }
-
-    @Test("The closure of an operation that is cancelled before its start does not run", arguments: Start.allCases)
-    func cancelledBeforeTheStart(start: Start) async {
-        let log = EventLog()
-        let operation = TaskOperation { log.add("closure") }
-        await start(operation) { operation.cancel() }
-        #expect(operation.error is CancellationError)
-        #expect(log.events.isEmpty)
+        try? await operation.finished()
+        #expect(operation.isCancelled && operation.output == (isIgnored ? 1 : nil))
+        #expect(text(operation.error) == (isIgnored ? "success" : "reason"))
     }
 
     @Test(
@@ -80,19 +87,5 @@ import Testing
             operation.waitUntilFinished()
         }
         #expect(operation.output == priority)
-    }
-
-    @Test("The closure is released when the operation finishes, cancelled or not", arguments: [false, true])
-    func releasesClosure(isCancelled: Bool) async {
-        let tracker = LeakTracker()
-        let operation = Self.holding(tracker)
-        await Start.onSuspendedQueue(operation) { if isCancelled { operation.cancel() } }
-        await tracker.expectAllReleased()
-        #expect(operation.isFinished)
-    }
-
-    private static func holding(_ tracker: LeakTracker) -> TaskOperation<Void> {
-        let token = tracker.token("closure")
-        return TaskOperation { token.use() }
     }
 }
