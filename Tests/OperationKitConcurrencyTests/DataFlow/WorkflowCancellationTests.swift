@@ -6,19 +6,32 @@ import Testing
 
 /// Workflows that end early: cancelled, whatever they wait for, or by what their body throws.
 @Suite("Workflows that end early", .hangGuard) struct WorkflowCancellationTests {
-    enum Wait: CaseIterable { case place, suspension, retry, sleep, together }
+    enum Wait: CaseIterable {
+        case place, suspension, work, resource, condition, dependency, delay, retry, sleep, together
+    }
 
-    @Test("A workflow that is cancelled in one of its waits ends", arguments: Wait.allCases)
-    func waits(_ wait: Wait) async {
-        let clock = ManualClock()
-        let log = EventLog()
-        let held = ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) }
+    /// What a workflow runs that waits so. A cancellation ends `held`, and what follows it does not run.
+    private static func body(
+        _ wait: Wait, held: ScriptedOperation, clock: ManualClock, log: EventLog
+    ) -> @Sendable (Workflow) async throws -> Void {
         let step = TaskOperation(name: "step") { log.add("step") }
-        let workflow = WorkflowOperation(name: "flow", maxConcurrentOperationCount: 1) { flow in
+        let database = ExclusiveAccess("database")
+        switch wait {
+        case .resource:
+            held.require(database)
+            held.start()
+            step.require(database)
+        case .condition:
+            step.addCondition(name: "never") { _ in try await cancellation() }
+        case .dependency: step.addDependency(held)
+        case .delay: step.addDependency(DelayOperation(for: .seconds(3_600)))
+        default: break
+        }
+        return { flow in
             defer { log.add("cleaned up") }
             switch wait {
-            case .place, .suspension: try await flow.run(step)
             case .sleep: try await flow.sleep(for: .seconds(1_000))
+            case .work: try await flow.run(held)
             case .retry:
                 let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(1_000)))
                 let retry = RetryOperation<Void, Void>(policy, name: "step") { attempt in
@@ -30,23 +43,36 @@ import Testing
                 async let first: Void = flow.run(held)
                 async let second: Void = flow.run(step)
                 _ = try await (first, second)
+            default: try await flow.run(step)
             }
             log.add("went on")
         }
+    }
+
+    @Test(
+        "A workflow that is cancelled while it, or a step, waits ends, and runs no further step",
+        arguments: Wait.allCases)
+    func waits(_ wait: Wait) async {
+        let (clock, log) = (ManualClock(), EventLog())
+        let held = ScriptedOperation("held", main: { _ in }) { $0.finish(withError: CancellationError()) }
+        let workflow = WorkflowOperation(
+            name: "flow", maxConcurrentOperationCount: 1, Self.body(wait, held: held, clock: clock, log: log))
         workflow.clock = clock
         if wait == .place { expectNoError { try workflow.addOperation(held) } }
         workflow.isSuspended = wait == .suspension
         workflow.start()
         switch wait {
         case .sleep, .retry: await clock.sleepers()
-        case .place, .suspension: await eventually("no child") { step.withState { $0.parent != nil } }
-        case .together: break
+        case .work, .together: await eventually("it does not run") { held.isExecuting }
+        default: await eventually("the step is not there") { workflow.debugDescription.contains("“step”") }
         }
-        if wait == .place || wait == .together { await eventually("it does not run") { held.isExecuting } }
+        if wait == .place { await eventually("it does not run") { held.isExecuting } }
         workflow.cancel()
         await #expect(throws: CancellationError.self) { try await workflow.finished() }
         #expect(log.events == ["cleaned up"] || wait == .together && log.events == ["step", "cleaned up"])
         await clock.expectNoSleepers()
+        held.cancel()
+        held.start()
     }
 
     private final class Subject: Sendable {

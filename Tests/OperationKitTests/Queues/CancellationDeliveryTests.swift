@@ -129,28 +129,4 @@ import Testing
 
     /// In a function of its own, because what stops a task is taken for asynchronous code.
     private static func wait(for gate: Gate) { gate.pass() }
-
-    @Test("An operation whose task is cancelled from inside is cancelled before it ends", arguments: [false, true])
-    func anOperationIsCancelledBeforeItEnds(isBlock: Bool) async {
-        for throwsError in [false, true] {
-            let wasCancelled = Shared(false)
-            let body: @Sendable () async throws -> Int = {
-                Self.cancelCurrentTask()
-                if throwsError { try Task.checkCancellation() }
-                return 1
-            }
-            let operation = isBlock ? IOTaskOperation(body) : TaskOperation(body)
-            operation.asyncCompletionBlock = { [weak operation] _ in
-                wasCancelled.value = operation?.isCancelled == true
-            }
-            operation.start()
-            let output = try? await operation.value
-            #expect(wasCancelled.value)
-            #expect(output == (throwsError ? nil : 1))
-        }
-    }
-
-    private static func cancelCurrentTask() {
-        unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
-    }
 }
