@@ -13,15 +13,11 @@ import Testing
             completion(items[0] == 1 || items[0] == 4 ? TestError.numbered(items[0]) : nil)
         }.makeOperation(on: [0, 0, 1, 1, 4, 4])
         try? await OperationQueue().run(run)
-        guard case .suboperationFailure(let name, let errors) = run.error as? CompoundOperationError else {
-            Issue.record("\(text(run.error))")
-            return
-        }
         let word = strategy.isBatch ? "batch" : "item"
         let indices = strategy.isBatch ? [1, 2] : [2, 3, 4, 5]
-        #expect(name == run.name)
-        #expect(errors.map(\.index) == indices)
-        #expect(errors.map(\.name) == indices.map { "\(word) \($0)" })
+        let list = indices.map { "\($0) \(word) \($0)" }.joined(separator: ", ")
+        #expect(brief(run.error) == "\(run.name ?? "") failed [\(list)]")
+        let errors = (run.error as? CompoundOperationError)?.suboperationErrors ?? []
         #expect(errors.map(\.siblingCount) == indices.map { _ in run.errors.count })
         #expect(run.errors.map { $0 == nil } == run.errors.indices.map { !indices.contains($0) })
     }
@@ -57,45 +53,56 @@ import Testing
                 #expect(operation.errors.map(text) == (0..<8).map { $0 < begun ? "success" : "cancelled" })
                 // Cancelling after the last end comes too late.
                 if endsFirst && begun == 8 { continue }
-                guard case .cancelled(_, let errors, nil) = operation.error as? CompoundOperationError else {
-                    Issue.record("\(text(operation.error)) at \(point)")
-                    continue
-                }
-                #expect(errors.isEmpty)
+                #expect(brief(operation.error).hasSuffix(" cancelled []"), "\(point)")
             }
         }
     }
 
-    @Test("Items in flight are waited for, and no further item starts", arguments: Strategy.allCases, [false, true])
-    func itemsInFlight(strategy: Strategy, isFinishedFromOutside: Bool) async {
-        let log = WorkLog()
-        let full = Gate()
-        let run = strategy.make { items, completion in
+    /// What keeps further items from starting.
+    enum Stop: CaseIterable, Sendable { case cancellation, outcome, failure, cancelledTask }
+
+    @Test("Items in flight are waited for, and no further item starts", arguments: Strategy.allCases, Stop.allCases)
+    func itemsInFlight(strategy: Strategy, stop: Stop) async throws {
+        let (log, taken, full, isOver, width) = (WorkLog(), Shared(0), Gate(), Gate(), strategy.width(3))
+        let operation = strategy.make(policy: stop == .failure ? .cancelRemaining : .continueAll) { items, completion in
             log.began(items)
             log.keep(completion)
-            if log.keptCount == strategy.width(3) { full.open() }
-        }.makeOperation(on: Array(0..<10))
-        OperationQueue().addOperation(run)
-        await full.opened()
-        if isFinishedFromOutside {
-            #expect(run.finish(withError: TestError.reason))
-            #expect(!run.finish())
-        } else {
-            run.cancel()
+            if log.keptCount == width { full.open() }
         }
-        let kept = log.takeKept()
+        let run = operation.makeOperation(on: Array(0..<10))
+        let task = Task {
+            defer { isOver.open() }
+            if stop != .cancelledTask { return try await OperationQueue().run(run) }
+            let sequence = Reads { index in
+                taken.value = index + 1
+                return index
+            }
+            _ = try await operation.performOperation(onEach: sequence)
+        }
+        await full.opened()
+        var kept = log.takeKept()
+        switch stop {
+        case .cancellation: run.cancel()
+        case .outcome: #expect(run.finish(withError: TestError.reason) && !run.finish())
+        case .failure: if width > 1 { kept.removeFirst()(TestError.second) }
+        case .cancelledTask: task.cancel()
+        }
         for completion in kept.dropLast() { completion(nil) }
-        #expect(!run.isFinished)
+        #expect(!run.isFinished && !isOver.isOpen)
         kept.last?(TestError.first)
-        try? await run.finished()
-        #expect(log.units.count == strategy.width(3))
-        #expect(run.errors.map(text).filter { $0 != "success" }.first == "first")
-        if isFinishedFromOutside {
-            #expect(text(run.error) == "reason")
-        } else if case .cancelled(_, let errors, nil) = run.error as? CompoundOperationError {
-            #expect(errors.map { text($0.error) } == ["first"])
-        } else {
-            Issue.record("\(text(run.error))")
+        let error = await task.result.failure
+        #expect(log.units.count == width)
+        if stop == .cancelledTask {
+            #expect(error is CancellationError && taken.value == width)
+            return
+        }
+        #expect(Set(run.errors.prefix(width).map(text)).isSuperset(of: width == 1 ? ["first"] : ["success", "first"]))
+        #expect(run.errors.dropFirst(width).allSatisfy { $0 is CancellationError })
+        let failures = (run.error as? CompoundOperationError)?.suboperationErrors.map { text($0.error) }
+        switch stop {
+        case .outcome: #expect(text(run.error) == "reason")
+        case .failure: #expect(failures?.sorted() == (width == 1 ? ["first"] : ["first", "second"]))
+        case .cancellation, .cancelledTask: #expect(failures == ["first"] && brief(run.error).contains(" cancelled ["))
         }
     }
 
@@ -119,17 +126,6 @@ import Testing
         run.input = [1]
         try await OperationQueue().run(run)
         #expect(run.errors.count == 1)
-    }
-
-    @Test("Invalid options end the run with their error")
-    func invalidOptions() async {
-        let error = CoordinationError.invalidBatchSize(type: "ParallelBatches", batchSize: 0)
-        for isCancelled in [false, true] {
-            let run = ParallelBatches(1, 0, .continueAll, Self.succeeding).makeOperation(on: [1, 2])
-            if isCancelled { run.cancel() }
-            await #expect(throws: error) { try await OperationQueue().run(run) }
-            #expect(run.errors.map(text) == [text(error)])
-        }
     }
 
     // MARK: - Progress
@@ -187,8 +183,7 @@ import Testing
                 { @Sendable run in run.cancel() },
                 { @Sendable run in
                     while !run.isFinished {
-                        var taken: [@Sendable ((any Error)?) -> Void] = []
-                        kept.change { swap(&taken, &$0) }
+                        let taken = kept.change { exchange(&$0, with: []) }
                         if taken.isEmpty { sched_yield() }
                         for completion in taken { completion(nil) }
                     }

@@ -48,27 +48,21 @@ import Testing
         #expect(failed.events == ["cancelled"])
     }
 
-    /// A run whose only unit has started, and has had its completion kept.
-    private func startedRun(
-        _ strategy: Strategy, keeping kept: Shared<(@Sendable ((any Error)?) -> Void)?>
-    ) async -> CollectionRun<Int> {
-        let begun = Gate()
+    @Test(
+        "A completion that is kept and dropped much later, under a lock, is lost then, and reported on another thread",
+        arguments: Strategy.allCases, [false, true])
+    func keptCompletion(strategy: Strategy, isCancelled: Bool) async throws {
+        let (begun, lock, kept) = (Gate(), NSLock(), Shared<(@Sendable ((any Error)?) -> Void)?>(nil))
         let run = strategy.make { _, completion in
             kept.value = completion
             begun.open()
         }.makeOperation(on: [1])
+        run.asyncCompletionBlock = { _ in lock.withLock {} }
         run.start()
         await begun.opened()
-        return run
-    }
-
-    @Test("A completion that is kept and dropped much later is lost then", arguments: Strategy.allCases, [false, true])
-    func keptCompletion(strategy: Strategy, isCancelled: Bool) async throws {
-        let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
-        let run = await startedRun(strategy, keeping: kept)
         if isCancelled { run.cancel() }
         #expect(run.isExecuting)
-        kept.value = nil
+        await onThread { lock.withLock { kept.value = nil } }
         let error = await #expect(throws: CompoundOperationError.self) { try await run.finished() }
         if isCancelled {
             #expect(run.errors.map(text) == ["cancelled"])
@@ -89,51 +83,37 @@ import Testing
         #expect(errors.map(text) == ["success", "first", "success"])
     }
 
-    @Test("A completion that is dropped under a lock is reported on another thread", arguments: Strategy.allCases)
-    func droppedUnderALock(strategy: Strategy) async {
-        let lock = NSLock()
-        let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
-        let begun = Gate()
-        let run = strategy.make { _, completion in
+    private final class Own: CollectionOperation, Sendable {
+        let kept = Shared<(@Sendable ([(any Error)?]) -> Void)?>(nil)
+
+        func performOperation(on collection: [Int], completion: @escaping @Sendable ([(any Error)?]) -> Void) {
             kept.value = completion
-            begun.open()
-        }.makeOperation(on: [1])
-        run.asyncCompletionBlock = { _ in lock.withLock {} }
-        run.start()
-        await begun.opened()
-        await onThread { lock.withLock { kept.value = nil } }
-        try? await run.finished()
-        #expect(run.errors.count == 1)
+        }
     }
 
-    @Test("A type's own way that drops its completion ends the run with an error") func ownWay() async {
-        final class Forgetful: CollectionOperation {
-            func performOperation(on collection: [Int], completion: @escaping @Sendable ([(any Error)?]) -> Void) {}
-        }
-        let run = Forgetful().makeOperation(on: [1, 2])
-        await #expect(throws: LostFinishError.run(name: "Forgetful")) { try await OperationQueue().run(run) }
-        #expect(run.errors.count == 2 && run.errors.allSatisfy { $0 is LostFinishError })
-        let errors: [(any Error)?] = await Forgetful().performOperation(on: [1])
-        #expect(errors.count == 1 && errors[0] is LostFinishError)
-    }
-
-    @Test("A type's own way that drops its completion after the cancellation of the run ends it as cancelled")
-    func ownWayCancelled() async {
-        final class Keeping: CollectionOperation {
-            let kept = Shared<(@Sendable ([(any Error)?]) -> Void)?>(nil)
-            func performOperation(on collection: [Int], completion: @escaping @Sendable ([(any Error)?]) -> Void) {
-                kept.value = completion
-            }
-        }
-        let operation = Keeping()
+    @Test(
+        "A type's own way that drops its completion ends the run with an error, or as cancelled",
+        arguments: [false, true])
+    func ownWay(isCancelled: Bool) async {
+        let operation = Own()
         let run = operation.makeOperation(on: [1, 2])
         await onThread {
             run.start()
-            run.cancel()
+            if isCancelled { run.cancel() }
         }
         #expect(run.isExecuting)
         operation.kept.value = nil
-        await #expect(throws: CompoundOperationError.self) { try await run.finished() }
-        #expect(run.errors.map(text) == ["cancelled", "cancelled"])
+        try? await run.finished()
+        let lost = LostFinishError.run(name: "Own")
+        if isCancelled {
+            #expect(run.error is CompoundOperationError)
+        } else {
+            #expect(run.error as? LostFinishError == lost)
+        }
+        #expect(run.errors.map(text) == Array(repeating: isCancelled ? "cancelled" : text(lost), count: 2))
+        let errors = Task { await operation.performOperation(on: [1]) }
+        await eventually("not begun") { operation.kept.value != nil }
+        operation.kept.value = nil
+        #expect(await errors.value.map(text) == [text(lost)])
     }
 }

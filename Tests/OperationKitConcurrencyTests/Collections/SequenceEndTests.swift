@@ -116,33 +116,6 @@ import Testing
     }
     #endif
 
-    @Test("A cancelled run waits for the items in flight", arguments: Strategy.allCases)
-    func itemsInFlight(strategy: Strategy) async {
-        let (log, taken, full, isOver) = (WorkLog(), Shared(0), Gate(), Gate())
-        let width = strategy.width(3)
-        let operation = strategy.make { items, completion in
-            log.keep(completion)
-            if log.keptCount == width { full.open() }
-        }
-        let failed = EventLog()
-        let task = Task {
-            defer { isOver.open() }
-            let sequence = Reads { index in
-                taken.value = index + 1
-                return index
-            }
-            try await operation.performOperation(onEach: sequence) { failed.add("\($0.index) \(text($0.error))") }
-        }
-        await full.opened()
-        task.cancel()
-        let kept = log.takeKept()
-        for completion in kept.dropLast() { completion(nil) }
-        #expect(!isOver.isOpen)
-        kept.last?(TestError.first)
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(taken.value == width && failed.events.count == 1 && failed.events[0].hasSuffix("first"))
-    }
-
     #if DEBUG
     /// Keeps what is left to workers, so that the test runs it.
     private final class HeldWorkers: SchedulingProbe.Observer {

@@ -44,13 +44,7 @@ import Testing
         let full = Gate()
         let count: Int
 
-        func arrive() {
-            let begun = begun.change {
-                $0 += 1
-                return $0
-            }
-            if begun == count { full.open() }
-        }
+        func arrive() { if begun.increment() == count { full.open() } }
     }
 
     private static func texts(_ failures: [CollectionFailure<Int>]) -> [Int: String] {
@@ -114,30 +108,6 @@ import Testing
         }
         let failures = Self.texts(try await form.failures(of: operation, on: 10))
         #expect(failures == [1: policy == .continueAll ? "first" : "cancelled"] && !wasCancelled.value)
-    }
-
-    @Test("Items with a completion that are in flight are waited for after a failure", arguments: [false, true])
-    func itemsWithACompletion(isBatch: Bool) async {
-        let (log, full, isOver) = (WorkLog(), Gate(), Gate())
-        let operation = (isBatch ? Strategy.parallelBatches : .parallelItems).make(policy: .cancelRemaining) {
-            items, completion in
-            log.began(items)
-            log.keep(completion)
-            if log.keptCount == 3 { full.open() }
-        }
-        let errors = Task {
-            defer { isOver.open() }
-            return await operation.performOperation(on: Array(0..<10))
-        }
-        await full.opened()
-        let kept = log.takeKept()
-        kept[0](TestError.first)
-        kept[1](nil)
-        #expect(!isOver.isOpen)
-        kept[2](nil)
-        let slots = await errors.value.map(text)
-        #expect(slots.prefix(3).sorted() == ["first", "success", "success"])
-        #expect(slots.dropFirst(3).allSatisfy { $0 == "cancelled" } && log.units.count == 3)
     }
 
     @Test("A failure cancels items in flight while a sequence has not given the next one")

@@ -47,28 +47,6 @@ import Testing
         }
     }
 
-    /// When and how often the end of a unit is reported.
-    enum Report: CaseIterable, Sendable {
-        case onAnotherThread, twice, onTwoThreads, lateAgain
-
-        func callAsFunction(_ completion: @escaping @Sendable ((any Error)?) -> Void, _ error: (any Error)?) {
-            switch self {
-            case .onAnotherThread: elsewhere { completion(error) }
-            case .twice:
-                completion(error)
-                completion(TestError.second)
-            case .onTwoThreads:
-                elsewhere {
-                    completion(error)
-                    elsewhere { completion(TestError.second) }
-                }
-            case .lateAgain:
-                completion(error)
-                elsewhere { completion(TestError.second) }
-            }
-        }
-    }
-
     @Test("Only the first report of an end counts, on whatever thread", arguments: Strategy.allCases, Report.allCases)
     func repeatedReports(strategy: Strategy, report: Report) async throws {
         for (form, batchSize) in [(Form.completion, 1), (.completion, 3), (.sequence, 1), (.sequence, 3)] {
@@ -195,29 +173,27 @@ import Testing
     func invalidOptions(value: Int) async {
         let log = EventLog()
         let work: Work = { _, _ in log.add("work") }
+        func limit(_ type: String) -> CoordinationError {
+            .invalidLimit(type: type, maxConcurrentOperationCount: value)
+        }
+        func size(_ type: String) -> CoordinationError { .invalidBatchSize(type: type, batchSize: value) }
         let cases: [(any CollectionOperation<Int> & Sendable, CoordinationError)] = [
-            (
-                ParallelItems(value, 1, .continueAll, work),
-                .invalidLimit(type: "ParallelItems", maxConcurrentOperationCount: value)
-            ),
-            (
-                ParallelBatches(value, 1, .continueAll, work),
-                .invalidLimit(type: "ParallelBatches", maxConcurrentOperationCount: value)
-            ),
-            (
-                ParallelBatches(1, value, .continueAll, work),
-                .invalidBatchSize(type: "ParallelBatches", batchSize: value)
-            ),
-            (
-                SequentialBatches(1, value, .continueAll, work),
-                .invalidBatchSize(type: "SequentialBatches", batchSize: value)
-            ),
+            (ParallelItems(value, 1, .continueAll, work), limit("ParallelItems")),
+            (ParallelBatches(value, 1, .continueAll, work), limit("ParallelBatches")),
+            (ParallelBatches(1, value, .continueAll, work), size("ParallelBatches")),
+            (SequentialBatches(1, value, .continueAll, work), size("SequentialBatches")),
         ]
         for (operation, error) in cases {
             for items in [[], [1, 2, 3]] {
                 let answers = EventLog()
                 operation.performOperation(on: items) { answers.add($0.map(text).joined()) }
                 #expect(answers.events == [text(error)])
+            }
+            for isCancelled in [false, true] {
+                let run = operation.makeOperation(on: [1, 2])
+                if isCancelled { run.cancel() }
+                await #expect(throws: error) { try await OperationQueue().run(run) }
+                #expect(run.errors.map(text) == [text(error)])
             }
             for form in [Form.sequence, .asyncSequence] {
                 await #expect(throws: error) { try await form.failures(of: operation, on: 3) { _ in log.add("read") } }
@@ -229,31 +205,41 @@ import Testing
     // MARK: - Lifetimes
 
     @Test(
-        "The object is kept alive during the run, and nothing is kept afterward", arguments: Strategy.allCases,
+        "The object and the run are kept alive during the run, and nothing is kept afterward",
+        arguments: Strategy.allCases,
         [false, true])
     func lifetime(strategy: Strategy, isLost: Bool) async {
-        let tracker = LeakTracker()
-        let (log, begun, over) = (WorkLog(), Gate(), Gate())
-        do {
-            let token = tracker.token("completion")
-            let operation = strategy.make { items, completion in
-                log.keep(completion)
-                begun.open()
+        for isOperation in [false, true] {
+            let tracker = LeakTracker()
+            let (log, begun, over) = (WorkLog(), Gate(), Gate())
+            do {
+                let token = tracker.token("completion")
+                let operation = strategy.make { items, completion in
+                    log.keep(completion)
+                    begun.open()
+                }
+                tracker.track(operation, "operation")
+                let completion: @Sendable () -> Void = {
+                    token.use()
+                    over.open()
+                }
+                if isOperation {
+                    let run = operation.makeOperation(on: [1])
+                    run.asyncCompletionBlock = { _ in completion() }
+                    run.start()
+                } else {
+                    operation.performOperation(on: [1]) { _ in completion() }
+                }
             }
-            tracker.track(operation, "operation")
-            operation.performOperation(on: [1]) { _ in
-                token.use()
-                over.open()
-            }
+            await begun.opened()
+            #expect(tracker.alive.sorted() == ["completion", "operation"])
+            // A completion that is kept forever must not keep the run.
+            let kept = isLost ? [] : log.takeKept()
+            for completion in kept { completion(nil) }
+            _ = log.takeKept()
+            await over.opened()
+            await tracker.expectAllReleased()
+            for completion in kept { completion(nil) }
         }
-        await begun.opened()
-        #expect(tracker.alive.sorted() == ["completion", "operation"])
-        // A completion that is kept forever must not keep the run.
-        let kept = isLost ? [] : log.takeKept()
-        for completion in kept { completion(nil) }
-        _ = log.takeKept()
-        await over.opened()
-        await tracker.expectAllReleased()
-        for completion in kept { completion(nil) }
     }
 }

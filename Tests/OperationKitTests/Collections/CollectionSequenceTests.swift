@@ -21,10 +21,7 @@ import Testing
         }
         let count = 3000
         let sequence = Reads { index in
-            let now = readers.change {
-                $0 += 1
-                return $0
-            }
+            let now = readers.increment()
             most.change { $0 = max($0, now) }
             defer { readers.change { $0 -= 1 } }
             return index < count ? index : nil

@@ -58,3 +58,25 @@ struct AsyncReads: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
     func makeAsyncIterator() -> AsyncReads { self }
 }
+
+/// When and how often the end of a unit is reported.
+enum Report: CaseIterable, Sendable {
+    case onAnotherThread, twice, onTwoThreads, lateAgain
+
+    func callAsFunction(_ completion: @escaping @Sendable ((any Error)?) -> Void, _ error: (any Error)?) {
+        switch self {
+        case .onAnotherThread: elsewhere { completion(error) }
+        case .twice:
+            completion(error)
+            completion(TestError.second)
+        case .onTwoThreads:
+            elsewhere {
+                completion(error)
+                elsewhere { completion(TestError.second) }
+            }
+        case .lateAgain:
+            completion(error)
+            elsewhere { completion(TestError.second) }
+        }
+    }
+}

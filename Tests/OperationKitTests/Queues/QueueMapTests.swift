@@ -7,10 +7,27 @@ import Testing
 @Suite("OperationQueue.map", .hangGuard) struct QueueMapTests {
     @TaskLocal private static var request = "none"
 
-    @Test("The outputs have the order of the elements, whatever order they come in") func order() async throws {
+    enum Kind: CaseIterable, Sendable {
+        case queue, operation
+
+        /// Transforms elements on a queue, or as an operation on it.
+        func outputs<Element: Sendable, Output: Sendable>(
+            of elements: [Element], on queue: OperationQueue = OperationQueue(),
+            _ transform: @escaping @Sendable (Element) async throws -> Output
+        ) async throws -> [Output] {
+            switch self {
+            case .queue: try await queue.map(elements, limit: 8, transform)
+            case .operation:
+                try await queue.run(
+                    MapOperation(maxConcurrentOperationCount: 8, transform).with(input: elements))
+            }
+        }
+    }
+
+    @Test("The outputs have the order of the elements, whatever order they come in", arguments: Kind.allCases)
+    func order(kind: Kind) async throws {
         let gates = (0..<8).map { _ in Gate() }
-        let queue = OperationQueue()
-        let outputs = try await queue.map(0..<8, limit: 8) { number in
+        let outputs = try await kind.outputs(of: Array(gates.indices)) { number in
             // The last one ends first.
             if number < 7 { await gates[number + 1].opened() }
             gates[number].open()
@@ -33,23 +50,21 @@ import Testing
     }
 
     @Test("Each element takes a place on the queue") func places() async throws {
-        let (inside, most) = (Shared(0), Shared(0))
+        let tokens = TokenCount()
         let queue = OperationQueue.serial(name: "serial")
-        async let first = Self.countInside(0..<50, on: queue, inside, most)
-        async let second = Self.countInside(50..<100, on: queue, inside, most)
+        async let first = Self.count(0..<50, on: queue, tokens)
+        async let second = Self.count(50..<100, on: queue, tokens)
         #expect(try await first + second == Array(0..<100))
-        #expect(most.value == 1)
+        #expect(tokens.most == 1)
     }
 
-    private static func countInside(
-        _ numbers: Range<Int>, on queue: OperationQueue, _ inside: Shared<Int>, _ most: Shared<Int>
+    private static func count(
+        _ numbers: Range<Int>, on queue: OperationQueue, _ tokens: TokenCount
     ) async throws -> [Int] {
         try await queue.map(numbers, limit: 8) { number in
-            let now = inside.increment()
-            most.change { $0 = max($0, now) }
+            let token = tokens.token()
             await Task.yield()
-            inside.change { $0 -= 1 }
-            return number
+            return withExtendedLifetime(token) { number }
         }
     }
 
@@ -108,19 +123,12 @@ import Testing
     }
 
     @Test("A limit below 1 of a map on a queue is an error that names it, and nothing runs", arguments: [0, -2])
-    func invalidLimit(
-        limit: Int
-    ) async {
+    func invalidLimit(limit: Int) async {
         let queue = OperationQueue.serial(name: "uploads")
         let log = EventLog()
-        let error = await #expect(throws: OperationQueueError.self) {
-            try await queue.map([1], limit: limit) { _ in log.add("ran") }
-        }
-        #expect(error == .invalidLimit(queue: "uploads", limit: limit))
-        #expect(error?.localizedDescription.contains("“uploads”") == true)
-        await #expect(throws: OperationQueueError.self) {
-            try await queue.mapToResults([1], limit: limit) { _ in log.add("ran") }
-        }
+        let error = OperationQueueError.invalidLimit(queue: "uploads", limit: limit)
+        await #expect(throws: error) { try await queue.map([1], limit: limit) { _ in log.add("ran") } }
+        await #expect(throws: error) { try await queue.mapToResults([1], limit: limit) { _ in log.add("ran") } }
         #expect(log.events.isEmpty)
     }
 
@@ -146,14 +154,20 @@ import Testing
     }
 
     @Test(
-        "A map whose task is cancelled has the outputs if no element was left out", arguments: [1, 2, 3], [false, true])
+        "A map whose task is cancelled has the outputs if no element of a collection was left out",
+        arguments: [1, 2, 3],
+        [false, true])
     func cancelledDuringLast(limit: Int, leavesOut: Bool) async throws {
         let (begun, isCancelled) = (Shared(0), Gate())
+        @Sendable func transform(_ number: Int) async -> Int {
+            if begun.increment() == 3 { await isCancelled.opened() }
+            return number
+        }
         let task = Task {
-            try await OperationQueue().mapToResults(0..<(leavesOut ? 4 : 3), limit: limit) { number in
-                if begun.increment() == 3 { await isCancelled.opened() }
-                return number
-            }
+            let queue = OperationQueue()
+            if leavesOut { return try await queue.mapToResults(0..<4, limit: limit) { await transform($0) } }
+            // The count of any collection says that none was left out.
+            return try await queue.mapToResults(["a": 0, "b": 1, "c": 2], limit: limit) { await transform($0.value) }
         }
         await eventually("the third does not run") { begun.value >= 3 }
         task.cancel()
@@ -162,24 +176,8 @@ import Testing
         if leavesOut {
             if limit == 1 { await #expect(throws: CancellationError.self) { try await task.value } }
         } else {
-            #expect(try await task.value.map { try $0.get() } == [0, 1, 2])
+            #expect(try await task.value.map { try $0.get() }.sorted() == [0, 1, 2])
         }
-    }
-
-    @Test("The count of any collection says that no element was left out") func cancelledDuringLastOfSet() async throws
-    {
-        let (begun, isCancelled) = (Shared(0), Gate())
-        let task = Task {
-            try await OperationQueue().mapToResults(["a": 1, "b": 2], limit: 2) { element in
-                begun.change { $0 += 1 }
-                await isCancelled.opened()
-                return element.value
-            }
-        }
-        await eventually("not both run") { begun.value == 2 }
-        task.cancel()
-        isCancelled.open()
-        #expect(try await task.value.map { try $0.get() }.sorted() == [1, 2])
     }
 
     @Test("A map that is cancelled asks its sequence for no other element") func cancelledSequence() async {
@@ -195,12 +193,13 @@ import Testing
         #expect(taken.value == 1)
     }
 
-    @Test("The values, the closure and the queue of a map are released") func release() async throws {
+    @Test("The values, the closure and the queue of a map are released", arguments: Kind.allCases)
+    func release(kind: Kind) async throws {
         let tracker = LeakTracker()
         do {
             let queue = tracker.track(OperationQueue())
             let token = tracker.token("closure")
-            _ = try await queue.map((0..<100).map { tracker.token("element \($0)") }) { element in
+            _ = try await kind.outputs(of: (0..<100).map { tracker.token("element \($0)") }, on: queue) { element in
                 token.use()
                 element.use()
                 return tracker.token("output")
