@@ -30,27 +30,31 @@ import Testing
         #expect(await waiting?.value == "\(text(error)) true")
     }
 
-    @Test("A thousand waiters are all woken")
+    @Test("A thousand waiters are all woken, have the output, and are released")
     func manyWaiters() async throws {
-        let operation = ScriptedOperation.idle()
-        let tracker = LeakTracker()
+        let (mayEnd, tracker) = (Gate(), LeakTracker())
+        let operation = TaskOperation {
+            await mayEnd.opened()
+            return 42
+        }
         let begun = Shared(0)
-        let woken = try await withThrowingTaskGroup(of: Bool.self) { group in
-            for _ in 0..<1_000 {
+        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<1_000 {
                 let token = tracker.token("waiter")
                 group.addTask {
                     begun.change { $0 += 1 }
-                    try await operation.finished()
+                    if number % 2 == 0 { try await operation.finished() }
+                    let output = try await operation.value
                     token.use()
-                    return operation.isFinished
+                    return operation.isFinished ? output : 0
                 }
             }
             operation.start()
             await eventually("not all began to wait") { begun.value == 1_000 }
-            operation.finish()
-            return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
+            mayEnd.open()
+            return try await group.reduce(0, +)
         }
-        #expect(woken == 1_000)
+        #expect(sum == 42_000)
         await tracker.expectAllReleased()
     }
 
@@ -106,44 +110,6 @@ import Testing
         await operation.becomesAwaited()
         operation.finish()
         #expect(try await waiting.value)
-    }
-
-    @Test("The value is returned to every waiter")
-    func value() async throws {
-        let mayEnd = Gate()
-        let operation = TaskOperation {
-            await mayEnd.opened()
-            return 42
-        }
-        let sum = try await withThrowingTaskGroup(of: Int.self) { group in
-            for _ in 0..<100 { group.addTask { try await operation.value } }
-            operation.start()
-            mayEnd.open()
-            return try await group.reduce(0, +)
-        }
-        #expect(sum == 4_200)
-        #expect(try await operation.value == 42)
-    }
-
-    @Test("Waiters and the operation are released")
-    func release() async throws {
-        let tracker = LeakTracker()
-        do {
-            let operation = tracker.track(ScriptedOperation.idle())
-            let token = tracker.token("waiter")
-            let waiting = Task {
-                token.use()
-                try await operation.finished()
-            }
-            let cancelled = Task { try await operation.finished() }
-            await operation.becomesAwaited()
-            cancelled.cancel()
-            _ = await cancelled.result
-            operation.start()
-            operation.finish()
-            try await waiting.value
-        }
-        await tracker.expectAllReleased()
     }
 
     @Test("A wait may meet the end and a cancellation anywhere")

@@ -11,18 +11,10 @@ import Testing
         let queue = OperationQueue()
         queue.name = "uploads"
         queue.maxConcurrentOperationCount = limit
-        let begun = Gate()
-        let first = ScriptedOperation(main: { _ in begun.open() })
-        first.name = "first"
+        let first = ScriptedOperation.idle("first")
         queue.addOperation(first)
-        await begun.opened()
+        await eventually("it does not begin") { first.isExecuting }
         return (queue, first)
-    }
-
-    private static func operation(_ name: String) -> ScriptedOperation {
-        let operation = ScriptedOperation { $0.finish() }
-        operation.name = name
-        return operation
     }
 
     @Test(
@@ -30,13 +22,13 @@ import Testing
         .enabled(if: OperationDiagnostics.level != .off))
     func knownQueue() async {
         let (queue, first) = await Self.knownQueue(limit: 1)
-        let operation = Self.operation("a")
+        let operation = ScriptedOperation("a")
         #expect(operation.debugDescription == "“a”: not started, on no known queue")
         queue.addOperation(operation)
         #expect(operation.debugDescription == "“a”: ready, but the limit of 1 of its queue “uploads” is reached")
         queue.isSuspended = true
         #expect(operation.debugDescription == "“a”: ready, but its queue “uploads” is suspended")
-        let (second, third) = (Self.operation("second"), Self.operation("third"))
+        let (second, third) = (ScriptedOperation("second"), ScriptedOperation("third"))
         for other in [second, third] { operation.addDependency(other) }
         #expect(operation.debugDescription == "“a”: waiting for “second” and 1 more, which has not been started")
         for other in [second, third] { other.start() }
@@ -53,7 +45,7 @@ import Testing
         let queue = OperationQueue()
         queue.name = "awaited"
         queue.isSuspended = true
-        let operation = Self.operation("a")
+        let operation = ScriptedOperation("a")
         async let end: Void = isList ? queue.run([operation]) : queue.run(operation)
         while queue.operationCount == 0 { await Task.yield() }
         #expect(operation.debugDescription == "“a”: ready, but its queue “awaited” is suspended")
@@ -66,9 +58,9 @@ import Testing
         let (queue, first) = await Self.knownQueue(limit: 1)
         let block = BlockOperation {}
         block.name = "block"
-        let dependent = Self.operation("dependent")
+        let dependent = ScriptedOperation("dependent")
         dependent.addDependency(block)
-        let compound = CompoundOperation(name: "Sync", operations: [Self.operation("child")])
+        let compound = CompoundOperation(name: "Sync", operations: [ScriptedOperation("child")])
         for operation in [block, dependent, compound] { queue.addOperation(operation) }
         let lines = { OperationDiagnostics.description(of: queue).split(separator: "\n").map(String.init) }
         #expect(
@@ -123,44 +115,37 @@ import Testing
     }
 }
 
-/// Why an operation on a queue has not started: what the queue says, from values.
+/// What a queue says of itself, from values.
 @Suite("Descriptions: texts of queues", .hangGuard) struct QueueSnapshotTests {
-    private func reason(isSuspended: Bool, limit: Int?, executing: Int, isReady: Bool = true) -> String {
+    private func snapshot(_ isSuspended: Bool, _ limit: Int?, count: Int = 0, executing: Int = 0) -> QueueSnapshot {
         QueueSnapshot(
-            name: "q", isSuspended: isSuspended, limit: limit, operations: [], executingCount: executing
-        ).reason(calling: "the queue", wait: nil, isReady: isReady)
+            name: "q", isSuspended: isSuspended, limit: limit, operations: (0..<count).map { _ in Operation() },
+            executingCount: executing)
     }
 
     @Test("A description says why an operation on a queue has not started, the nearest reason first") func reasons() {
-        for (limit, executing) in [(nil, 5), (0, 0), (2, 2)] as [(Int?, Int)] {
-            #expect(
-                reason(isSuspended: true, limit: limit, executing: executing) == "ready, but the queue is suspended")
-            #expect(
-                reason(isSuspended: true, limit: limit, executing: executing, isReady: false)
-                    == "not ready by itself")
+        func reason(
+            _ isSuspended: Bool, _ limit: Int?, _ executing: Int, wait: String? = nil, isReady: Bool = true
+        ) -> String {
+            snapshot(isSuspended, limit, executing: executing).reason(
+                calling: "the queue", wait: wait, isReady: isReady)
         }
-        #expect(
-            reason(isSuspended: false, limit: 2, executing: 2) == "ready, but the limit of 2 of the queue is reached")
-        #expect(
-            reason(isSuspended: false, limit: 2, executing: 3) == "ready, but the limit of 2 of the queue is reached")
-        #expect(
-            reason(isSuspended: false, limit: 0, executing: 0) == "ready, but the limit of 0 of the queue is reached")
-        #expect(reason(isSuspended: false, limit: 2, executing: 1) == "ready, waiting for a thread of the queue")
-        #expect(reason(isSuspended: false, limit: nil, executing: 9) == "ready, waiting for a thread of the queue")
-        let snapshot = QueueSnapshot(name: "q", isSuspended: true, limit: 1, operations: [], executingCount: 1)
-        #expect(
-            snapshot.reason(calling: "the queue", wait: "waiting for “a”", isReady: false) == "waiting for “a”")
+        for (limit, executing) in [(nil, 5), (0, 0), (2, 2)] as [(Int?, Int)] {
+            #expect(reason(true, limit, executing) == "ready, but the queue is suspended")
+            #expect(reason(true, limit, executing, isReady: false) == "not ready by itself")
+            #expect(reason(true, limit, executing, wait: "waiting for “a”", isReady: false) == "waiting for “a”")
+        }
+        for (limit, executing) in [(2, 2), (2, 3), (0, 0)] {
+            #expect(reason(false, limit, executing) == "ready, but the limit of \(limit) of the queue is reached")
+        }
+        for (limit, executing) in [(2, 1), (nil, 9)] {
+            #expect(reason(false, limit, executing) == "ready, waiting for a thread of the queue")
+        }
     }
 
     @Test("A queue says how many operations it has, whether it is suspended, and its limit") func text() {
-        func text(_ isSuspended: Bool, _ limit: Int?, _ count: Int) -> String {
-            let operations = (0..<count).map { _ in Operation() }
-            return QueueSnapshot(
-                name: "q", isSuspended: isSuspended, limit: limit, operations: operations, executingCount: 0
-            ).text
-        }
-        #expect(text(false, nil, 0) == "queue “q”: no operations")
-        #expect(text(true, nil, 1) == "queue “q”: suspended, 1 operation")
-        #expect(text(true, 2, 3) == "queue “q”: suspended, limit 2, 3 operations")
+        #expect(snapshot(false, nil).text == "queue “q”: no operations")
+        #expect(snapshot(true, nil, count: 1).text == "queue “q”: suspended, 1 operation")
+        #expect(snapshot(true, 2, count: 3).text == "queue “q”: suspended, limit 2, 3 operations")
     }
 }

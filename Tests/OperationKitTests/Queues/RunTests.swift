@@ -9,21 +9,11 @@ import Testing
         override func main(input: String) { finish(with: input.count) }
     }
 
-    @Test("The output is returned")
+    @Test("The output is returned, by the overload for typed operations, without help from the context")
     func output() async throws {
-        let measure = Measure()
-        measure.input = "four"
-        // The overload for typed operations is chosen: the result is an Int.
-        let output: Int = try await OperationQueue().run(measure)
-        #expect(output == 4)
-    }
-
-    @Test("The overload for typed operations is chosen without help from the context")
-    func overload() async throws {
         let queue = OperationQueue()
-        let operation = TaskOperation { "text" }
-        #expect(Self.typeName(try await queue.run(operation)) == "String")
-        #expect(Self.typeName(try await queue.run(TaskOperation { 1 })) == "Int")
+        #expect(try await queue.run(Measure().with(input: "four")) == 4)
+        #expect(Self.typeName(try await queue.run(TaskOperation { "text" })) == "String")
         #expect(Self.typeName(try await queue.run { 7 }) == "Int")
         #expect(Self.typeName(try await queue.run(ScriptedOperation())) == "()")
         #expect(Self.typeName(try await queue.run(BlockOperation {})) == "()")
@@ -79,26 +69,36 @@ import Testing
         #expect(operation.isFinished)
     }
 
-    @Test("An operation that was started is rejected by name, and left alone") func started() async {
+    @Test("An operation that was started, or is on the queue, is rejected by name and left alone, also with others")
+    func started() async throws {
         let log = EventLog()
+        let queue = OperationQueue()
         let (finished, typed, plain) = (
             ScriptedOperation("finished"), TaskOperation(name: "typed") { 1 }, BlockOperation {}
         )
         plain.name = "plain"
-        let executing = ScriptedOperation.logged(log) { _ in }
+        let (executing, present) = (ScriptedOperation.logged(log) { _ in }, ScriptedOperation.idle("present"))
         executing.name = "executing"
         for operation in [finished, typed, plain] { await Start.byHand(operation) }
         executing.start()
-        let queue = OperationQueue()
-        func expectRejection(_ name: String, _ run: () async throws -> Void) async {
-            await #expect(throws: OperationQueueError.cannotBeAdded(operation: name)) { try await run() }
+        queue.addOperation(present)
+        let fresh = ScriptedOperation("fresh")
+        for operation in [finished, typed, plain, executing, present] {
+            let error = OperationQueueError.cannotBeAdded(operation: operation.name ?? "")
+            if operation !== present { await #expect(throws: error) { try await queue.run(operation) } }
+            await #expect(throws: error) { try await queue.run([fresh, operation]) }
         }
-        await expectRejection("finished") { try await queue.run(finished) }
-        await expectRejection("typed") { _ = try await queue.run(typed) }
-        await expectRejection("plain") { try await queue.run(plain) }
-        await expectRejection("executing") { try await queue.run(executing) }
-        #expect(executing.isExecuting && !executing.isCancelled)
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "typed")) {
+            _ = try await queue.run(typed)
+        }
+        await #expect(throws: OperationQueueError.givenTwice(operation: "fresh")) {
+            try await queue.run([fresh, fresh])
+        }
+        #expect(queue.operations == [present] && executing.isExecuting && !executing.isCancelled)
         executing.finish()
+        present.finish()
         #expect(log.events == ["main", "asyncCompletionBlock success"])
+        try await queue.run([fresh])
+        #expect(fresh.isFinished && !fresh.isCancelled)
     }
 }
