@@ -32,12 +32,6 @@ import Testing
 
     private struct Base: ParallelOperationCoordinator {}
 
-    private static func perform(
-        _ operations: [Operation], by coordinator: some OperationCoordinator
-    ) async -> [(any Error)?] {
-        await coordinator.performOperations(operations)
-    }
-
     @Test("`await` calls a coordinator's own implementation, and not the operations")
     func awaitCallsTheImplementation() async {
         let log = EventLog()
@@ -46,23 +40,17 @@ import Testing
             completion(operations.map { _ in TestError.first })
         }
         let operations = [BlockOperation { log.add("work") }, AsyncOperation()]
-        #expect(await Mock(run: run).performOperations(operations).map(text) == ["first", "first"])
-        #expect(await MockObject(run).performOperations(operations).map(text) == ["first", "first"])
-        let coordinators: [any OperationCoordinator] = [Mock(run: run), MockObject(run)]
-        for coordinator in coordinators {
-            #expect(await Self.perform(operations, by: coordinator).map(text) == ["first", "first"])
+        for coordinator in [Mock(run: run), MockObject(run)] as [any OperationCoordinator] {
+            #expect(await coordinator.performOperations(operations).map(text) == ["first", "first"])
         }
-        #expect(log.events == ["2", "2", "2", "2"] && !operations.contains { $0.isFinished })
+        #expect(await Mock(run: run).performOperations(operations).map(text) == ["first", "first"])
+        #expect(log.events == ["2", "2", "2"] && !operations.contains { $0.isFinished })
     }
 
-    @Test("Only the first call of the completion of a coordinator's own run counts")
-    func secondCall() async {
+    @Test("Only the first call of the completion of a coordinator's own run counts", arguments: Report.allCases)
+    func secondCall(report: Report) async {
         for _ in 0..<50 {
-            let mock = Mock { _, completion in
-                completion([TestError.first])
-                completion([TestError.second])
-                DispatchQueue.global().async { completion([TestError.second]) }
-            }
+            let mock = Mock { _, completion in report({ completion([$0]) }, TestError.first) }
             #expect(await mock.performOperations([]).map(text) == ["first"])
         }
     }

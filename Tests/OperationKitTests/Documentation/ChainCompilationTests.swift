@@ -30,7 +30,6 @@ import Testing
     }
 
     private static let waterfall = "Waterfall<Int, Int>()"
-    private static let macro = "MacroOperation(Add())"
     private static let untyped = [
         ".then { x in x + 1 }",
         ".thenAwait { x in try await load(x) }",
@@ -40,84 +39,35 @@ import Testing
     private static let typed = untyped.map { $0.replacing(" {", with: "(to: Int.self) {", maxReplacements: 1) }
     private static let named = untyped.map { $0.replacing(" {", with: "(name: \"a\") {", maxReplacements: 1) }
 
-    private static let chains: [(head: String, jobs: [String])] =
-        (untyped + typed).map { (waterfall, [$0]) } + [
-            (waterfall, untyped), (waterfall, typed), (waterfall, named),
-            (waterfall, [".then { $0 * 2 + 1 }"]),
-            (waterfall, [".then { x in \"\\(x)\" }", ".then { text in text.count }"]),
-            (waterfall, [".thenAwait { x in try await name(x) }", ".then { text in text.count + 1 }"]),
-            (waterfall, [".thenRun { x in Add().with(input: x) }"]),
-            (waterfall, [".thenRun { x in IOBlockOperation { y in y + 1 }.with(input: x) }"]),
-            (waterfall, [".thenRun { x in IOTaskOperation { y in try await load(y) }.with(input: x) }"]),
-            (
-                waterfall,
-                [".then(progressWeight: 2) { x in x + 1 }", ".then(to: Int.self, progressWeight: 3) { x in -x }"]
-            ),
-            (
-                waterfall,
-                [
-                    ".then(name: \"a\", to: Int.self) { x in x + 1 }",
-                    ".thenRun(name: \"b\", to: Int.self) { x in Add() }",
-                ]
-            ),
-            (waterfall, [".then(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
-            (
-                waterfall,
-                [
-                    ".thenRun { x in (0..<x).map { y in TaskOperation { try await load(y) } }.gathered() }",
-                    ".then { numbers in numbers.count }",
-                ]
-            ),
-            (macro, [".then(Add())"]),
-            (macro, [".then(IOBlockOperation { x in x + 1 })"]),
-            (
-                macro,
-                [".then(IOTaskOperation { x in try await load(x) })", ".then(IOBlockOperation { x in x * 2 + 1 })"]
-            ),
-            (macro, [".then(IOTaskOperation(name: \"a\") { (x: Int) in try await load(x) }, progressWeight: 3)"]),
-            (
-                "MacroOperation(one)",
-                [".then(IOBlockOperation { x in x + 1 }, inputFrom: one)", ".then(Join(), inputFrom: one, one)"]
-            ),
-            (
-                macro,
-                [
-                    ".then(concurrently: IOBlockOperation { x in x + 1 }, Add())",
-                    ".then(IOBlockOperation { $0.0 + $0.1 })",
-                ]
-            ),
-            (
-                macro,
-                [
-                    ".then(concurrently: [IOBlockOperation { x in x + 1 }, IOBlockOperation { x in x - 1 }])",
-                    ".then(Sum())",
-                ]
-            ),
-            (
-                macro,
-                [
-                    ".then(IOBlockOperation<Int, Int>.finishing { x, finish in finish.onCancel {}; finish(with: x + 1) })",
-                    ".then(IOBlockOperation<Int, Int>.observing { x, work in try work.checkCancellation(); return x + 1 })",
-                    ".then(Add().map { x in x + 1 })",
-                ]
-            ),
-            (
-                "Add()",
-                [".map { x in \"\\(x)\" }", ".map { text in text.count }", ".recover { _ in 1 }", ".mapError { $0 }"]
-            ),
-            ("Add()", [".map(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }"]),
-            (
-                "Add()",
-                [
-                    ".recoverRun { error in Add().with(input: error.isCancellation ? 1 : 2) }", ".recover { _ in 1 }",
-                    ".recoverRun { _ in TaskOperation { try await load(1) } }",
-                ]
-            ),
-            (
-                "[Add().with(input: 1), Add().with(input: 2)].gathered()",
-                [".map { numbers in numbers.count }", ".map { x in [x] }"]
-            ),
-        ]
+    /// The begin of a chain, and then its jobs.
+    private static let chains: [[String]] =
+        (untyped + typed).map { [waterfall, $0] } + [untyped, typed, named].map { [waterfall] + $0 }
+            + #"""
+            Waterfall<Int, Int>() | .then { $0 * 2 + 1 }
+            Waterfall<Int, Int>() | .then { x in "\(x)" } | .then { text in text.count }
+            Waterfall<Int, Int>() | .thenAwait { x in try await name(x) } | .then { text in text.count + 1 }
+            Waterfall<Int, Int>() | .thenRun { x in Add().with(input: x) }
+            Waterfall<Int, Int>() | .thenRun { x in IOBlockOperation { y in y + 1 }.with(input: x) }
+            Waterfall<Int, Int>() | .thenRun { x in IOTaskOperation { y in try await load(y) }.with(input: x) }
+            Waterfall<Int, Int>() | .then(progressWeight: 2) { x in x + 1 } | .then(to: Int.self, progressWeight: 3) { x in -x }
+            Waterfall<Int, Int>() | .then(name: "a", to: Int.self) { x in x + 1 } | .thenRun(name: "b", to: Int.self) { x in Add() }
+            Waterfall<Int, Int>() | .then(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }
+            Waterfall<Int, Int>() | .thenRun { x in (0..<x).map { y in TaskOperation { try await load(y) } }.gathered() } | .then { a in a.count }
+            MacroOperation(Add()) | .then(Add())
+            MacroOperation(Add()) | .then(IOBlockOperation { x in x + 1 })
+            MacroOperation(Add()) | .then(IOTaskOperation { x in try await load(x) }) | .then(IOBlockOperation { x in x * 2 + 1 })
+            MacroOperation(Add()) | .then(IOTaskOperation(name: "a") { (x: Int) in try await load(x) }, progressWeight: 3)
+            MacroOperation(one) | .then(IOBlockOperation { x in x + 1 }, inputFrom: one) | .then(Join(), inputFrom: one, one)
+            MacroOperation(Add()) | .then(concurrently: IOBlockOperation { x in x + 1 }, Add()) | .then(IOBlockOperation { $0.0 + $0.1 })
+            MacroOperation(Add()) | .then(concurrently: [IOBlockOperation { x in x + 1 }, IOBlockOperation { x in x - 1 }]) | .then(Sum())
+            MacroOperation(Add()) | .then(IOBlockOperation<Int, Int>.finishing { x, finish in finish.onCancel {}; finish(with: x + 1) })
+            MacroOperation(Add()) | .then(IOBlockOperation<Int, Int>.observing { x, work in try work.checkCancellation(); return x + 1 })
+            MacroOperation(Add()) | .then(Add().map { x in x + 1 })
+            Add() | .map { x in "\(x)" } | .map { text in text.count } | .recover { _ in 1 } | .mapError { $0 }
+            Add() | .map(to: Int.self) { x in [x, x + 1].map { $0 * 2 }.reduce(0, +) }
+            Add() | .recoverRun { error in Add().with(input: error.isCancellation ? 1 : 2) } | .recover { _ in 1 } | .recoverRun { _ in TaskOperation { try await load(1) } }
+            [Add().with(input: 1), Add().with(input: 2)].gathered() | .map { numbers in numbers.count } | .map { x in [x] }
+            """#.split(separator: "\n").map { $0.split(separator: " | ").map(String.init) }
 
     private static let others = [
         CodeBlock(
@@ -134,14 +84,14 @@ import Testing
         CodeBlock(
             file: "Builder.swift", line: 1,
             code: ["_ = CompoundOperation(name: \"all\") {", "    " + waterfall] + (untyped + untyped + untyped)
-                + ["    .with(input: 1)", "    " + macro]
+                + ["    .with(input: 1)", "    MacroOperation(Add())"]
                 + Array(repeating: ".then(IOBlockOperation { x in x + 1 })", count: length) + [
                     "    .with(input: 1)", "}",
                 ]),
     ]
 
     @Test("Chains of twelve of every kind compile, without annotations and with `to:`") func chains() async throws {
-        let chains = Self.chains.enumerated().map { Self.chain("Chain\($0)", $1.head, $1.jobs) }
+        let chains = Self.chains.enumerated().map { Self.chain("Chain\($0)", $1[0], Array($1.dropFirst())) }
         let messages = try await TypeChecker().check(
             [Self.declarations] + chains + Self.others, scopeLimit: Self.scopeLimit)
         #expect(messages == nil, "\(messages ?? "")")
