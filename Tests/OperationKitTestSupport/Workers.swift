@@ -77,6 +77,44 @@ package enum Strategy: CaseIterable, Sendable {
     }
 }
 
+extension Strategy {
+    /// The same with an asynchronous method; a batch has one item.
+    package func makeAsync(
+        _ policy: FailurePolicy = .continueAll, _ work: @escaping @Sendable (Int) async throws -> Void
+    ) -> any CollectionOperation<Int> & Sendable {
+        switch self {
+        case .parallelItems: AsyncParallelItems(policy, work)
+        case .parallelBatches: AsyncParallelBatches(policy, work)
+        case .sequentialItems: AsyncSequentialItems(policy, work)
+        case .sequentialBatches: AsyncSequentialBatches(policy, work)
+        }
+    }
+}
+
+package class AsyncNumbers: @unchecked Sendable {
+    package let maxConcurrentOperationCount = 3
+    package let batchSize = 1
+    package let failurePolicy: FailurePolicy
+    private let work: @Sendable (Int) async throws -> Void
+
+    package init(_ failurePolicy: FailurePolicy, _ work: @escaping @Sendable (Int) async throws -> Void) {
+        self.failurePolicy = failurePolicy
+        self.work = work
+    }
+
+    package func performOperation(onItem item: Int) async throws { try await work(item) }
+    package func performOperation(onBatch batch: [Int]) async throws { try await work(batch[0]) }
+}
+
+package final class AsyncParallelItems: AsyncNumbers, ParallelItemOperation, AsyncItemOperation, @unchecked Sendable {}
+package final class AsyncParallelBatches: AsyncNumbers, ParallelBatchOperation, AsyncBatchOperation, @unchecked Sendable
+{}
+package final class AsyncSequentialItems: AsyncNumbers, SequentialItemOperation, AsyncItemOperation, @unchecked Sendable
+{}
+package final class AsyncSequentialBatches: AsyncNumbers, SequentialBatchOperation, AsyncBatchOperation,
+    @unchecked Sendable
+{}
+
 /// What the four have in common. Only one word differs between their declarations.
 package class Numbers: @unchecked Sendable {
     package let maxConcurrentOperationCount: Int

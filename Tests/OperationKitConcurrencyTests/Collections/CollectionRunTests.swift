@@ -7,30 +7,22 @@ import Testing
 @Suite("Collection runs", .serialized, .hangGuard) struct CollectionRunTests {
     private static let succeeding: Work = { _, completion in completion(nil) }
 
-    @Test("Failures arrive together, with their indices", arguments: Strategy.allCases)
+    @Test(
+        "Failures arrive together, with their indices, and inside those of a compound around the run",
+        arguments: Strategy.allCases)
     func failures(strategy: Strategy) async throws {
         let run = strategy.make(batchSize: 2) { items, completion in
             completion(items[0] == 1 || items[0] == 4 ? TestError.numbered(items[0]) : nil)
         }.makeOperation(on: [0, 0, 1, 1, 4, 4])
-        try? await OperationQueue().run(run)
+        let compound = await outcome(of: CompoundOperation(name: "outer", operations: [run, BlockOperation {}]))
         let word = strategy.isBatch ? "batch" : "item"
         let indices = strategy.isBatch ? [1, 2] : [2, 3, 4, 5]
         let list = indices.map { "\($0) \(word) \($0)" }.joined(separator: ", ")
         #expect(brief(run.error) == "\(run.name ?? "") failed [\(list)]")
         let errors = (run.error as? CompoundOperationError)?.suboperationErrors ?? []
+        #expect(compound?.leafErrors.map(text) == errors.map { text($0.error) })
         #expect(errors.map(\.siblingCount) == indices.map { _ in run.errors.count })
         #expect(run.errors.map { $0 == nil } == run.errors.indices.map { !indices.contains($0) })
-    }
-
-    @Test("A run in a compound reports its failures inside those of the compound")
-    func insideACompound() async {
-        let run = ParallelItems(2, 1, .continueAll) { items, completion in
-            completion(items[0] == 2 ? TestError.second : nil)
-        }.makeOperation(on: [1, 2])
-        let compound = CompoundOperation(name: "outer", operations: [run, BlockOperation {}])
-        try? await OperationQueue().run(compound)
-        let errors = (compound.error as? CompoundOperationError)?.leafErrors
-        #expect(errors?.map(text) == ["second"])
     }
 
     @Test("A run can be cancelled at every item", arguments: Strategy.allCases)

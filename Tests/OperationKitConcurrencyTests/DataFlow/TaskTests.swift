@@ -153,24 +153,11 @@ private func cancelCurrentTask(
                 operation.input = [1]
                 return operation
             case .asyncItem:
-                return Items(body).makeOperation(on: [1])
+                return Strategy.parallelItems.makeAsync { _ in await body() }.makeOperation(on: [1])
             case .asyncBatch:
-                return Batches(body).makeOperation(on: [1])
+                return Strategy.sequentialBatches.makeAsync { _ in await body() }.makeOperation(on: [1])
             }
         }
-    }
-
-    private final class Items: ParallelItemOperation, AsyncItemOperation {
-        let body: @Sendable () async -> Void
-        init(_ body: @escaping @Sendable () async -> Void) { self.body = body }
-        func performOperation(onItem item: Int) async throws { await body() }
-    }
-
-    private final class Batches: SequentialBatchOperation, AsyncBatchOperation {
-        let batchSize = 2
-        let body: @Sendable () async -> Void
-        init(_ body: @escaping @Sendable () async -> Void) { self.body = body }
-        func performOperation(onBatch batch: [Int]) async throws { await body() }
     }
 
     @Test("When cancel() has returned, the task is cancelled", arguments: Kind.allCases)

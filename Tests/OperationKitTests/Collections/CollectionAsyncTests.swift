@@ -6,38 +6,6 @@ import Testing
 
 /// Asynchronous methods, in every form of a run: what they throw, and how they are cancelled.
 @Suite("Collection operations with async", .serialized, .hangGuard) struct CollectionAsyncTests {
-    private class AsyncNumbers: @unchecked Sendable {
-        let maxConcurrentOperationCount = 3
-        let batchSize = 1
-        let failurePolicy: FailurePolicy
-        let work: @Sendable (Int) async throws -> Void
-
-        init(_ failurePolicy: FailurePolicy, _ work: @escaping @Sendable (Int) async throws -> Void) {
-            self.failurePolicy = failurePolicy
-            self.work = work
-        }
-
-        func performOperation(onItem item: Int) async throws { try await work(item) }
-        func performOperation(onBatch batch: [Int]) async throws { try await work(batch[0]) }
-    }
-
-    private final class A: AsyncNumbers, ParallelItemOperation, AsyncItemOperation, @unchecked Sendable {}
-    private final class B: AsyncNumbers, ParallelBatchOperation, AsyncBatchOperation, @unchecked Sendable {}
-    private final class C: AsyncNumbers, SequentialItemOperation, AsyncItemOperation, @unchecked Sendable {}
-    private final class D: AsyncNumbers, SequentialBatchOperation, AsyncBatchOperation, @unchecked Sendable {}
-
-    private static func make(
-        _ strategy: Strategy, _ policy: FailurePolicy = .continueAll,
-        _ work: @escaping @Sendable (Int) async throws -> Void
-    ) -> any CollectionOperation<Int> & Sendable {
-        switch strategy {
-        case .parallelItems: A(policy, work)
-        case .parallelBatches: B(policy, work)
-        case .sequentialItems: C(policy, work)
-        case .sequentialBatches: D(policy, work)
-        }
-    }
-
     /// Counts items that have begun, and opens a gate when so many have.
     private struct Arrivals: Sendable {
         let begun = Shared(0)
@@ -56,7 +24,7 @@ import Testing
     @Test("What a method throws is the outcome of its item or batch", arguments: Strategy.allCases, Form.allCases)
     func thrownErrors(strategy: Strategy, form: Form) async throws {
         for policy in [FailurePolicy.continueAll, .cancelRemaining] {
-            let operation = Self.make(strategy, policy) { item in
+            let operation = strategy.makeAsync(policy) { item in
                 await Task.yield()
                 if item == 2 { throw TestError.second }
             }
@@ -69,7 +37,7 @@ import Testing
         "The first failure ends a run without an end, if the policy says so", arguments: Strategy.allCases,
         [Form.sequence, .asyncSequence])
     func endlessSequence(strategy: Strategy, form: Form) async throws {
-        let operation = Self.make(strategy, .cancelRemaining) { if $0 == 5 { throw TestError.first } }
+        let operation = strategy.makeAsync(.cancelRemaining) { if $0 == 5 { throw TestError.first } }
         let failures = try await form.failures(of: operation, on: .max)
         #expect(failures.map { text($0.error) } == ["first"])
     }
@@ -79,7 +47,7 @@ import Testing
         arguments: [Strategy.parallelItems, .parallelBatches], Form.allCases)
     func firstFailureCancelsItemsInFlight(strategy: Strategy, form: Form) async throws {
         let (arrivals, never) = (Arrivals(count: 3), Gate())
-        let operation = Self.make(strategy, .cancelRemaining) { item in
+        let operation = strategy.makeAsync(.cancelRemaining) { item in
             arrivals.arrive()
             await (item == 1 ? arrivals.full : never).opened()
             if item == 1 { throw TestError.first }
@@ -96,7 +64,7 @@ import Testing
         [FailurePolicy.continueAll, .cancelRemaining])
     func itemsInFlightAreLeftAlone(form: Form, policy: FailurePolicy) async throws {
         let (last, wasCancelled) = (Gate(), Shared(false))
-        let operation = A(policy) { item in
+        let operation = AsyncParallelItems(policy) { item in
             switch item {
             case 0:
                 await last.opened()
@@ -114,7 +82,7 @@ import Testing
     func sequenceThatWaits() async throws {
         let (items, continuation) = AsyncStream.makeStream(of: Int.self)
         let (begun, cancelled, never) = (Shared(0), Gate(), Gate())
-        let operation = A(.cancelRemaining) { item in
+        let operation = AsyncParallelItems(.cancelRemaining) { item in
             begun.change { $0 += 1 }
             if item == 1 { throw TestError.first }
             await never.opened()
@@ -139,7 +107,7 @@ import Testing
         let width = strategy.width(3)
         let (arrivals, cancelled, never) = (Arrivals(count: width), Arrivals(count: width), Gate())
         let (mayEnd, isOver, failed) = (Gate(), Gate(), EventLog())
-        let operation = Self.make(strategy, .cancelRemaining) { item in
+        let operation = strategy.makeAsync(.cancelRemaining) { item in
             arrivals.arrive()
             await never.opened()
             cancelled.arrive()
@@ -171,11 +139,13 @@ import Testing
         "The completion of a run, an item or a batch is called outside of tasks, so it may block",
         arguments: Strategy.allCases)
     func completionOutsideOfTasks(strategy: Strategy) async {
-        let operation = Self.make(strategy) { _ in await Task.yield() }
+        let operation = strategy.makeAsync { _ in await Task.yield() }
         for items in [[1], [1, 2, 3, 4]] {
             #expect(await Self.isCalledOutsideOfTasks { done in operation.performOperation(on: items) { _ in done() } })
         }
-        let (item, batch) = (A(.continueAll) { _ in }, B(.continueAll) { _ in throw TestError.first })
+        let (item, batch) = (
+            AsyncParallelItems(.continueAll) { _ in }, AsyncParallelBatches(.continueAll) { _ in throw TestError.first }
+        )
         #expect(
             await Self.isCalledOutsideOfTasks { done in item.performOperation(onItem: 1) { if $0 == nil { done() } } })
         #expect(

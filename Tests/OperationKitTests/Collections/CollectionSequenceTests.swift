@@ -32,10 +32,6 @@ import Testing
         #expect((strategy.isParallel ? items.sorted() : items) == Array(0..<count))
     }
 
-    private final class AsyncItems: SequentialItemOperation, AsyncItemOperation {
-        func performOperation(onItem item: Int) async throws {}
-    }
-
     @Test("A sequence is read outside of tasks, or in the task of the caller if the method is async")
     func task() async throws {
         let seen = EventLog()
@@ -47,7 +43,7 @@ import Testing
             for strategy in Strategy.allCases {
                 _ = try await strategy.make { _, completion in completion(nil) }.performOperation(onEach: sequence)
             }
-            _ = try await AsyncItems().performOperation(onEach: sequence)
+            _ = try await Strategy.sequentialItems.makeAsync { _ in }.performOperation(onEach: sequence)
         }
         #expect(seen.events == Array(repeating: "0 true", count: 8) + ["1 false", "1 false"])
     }

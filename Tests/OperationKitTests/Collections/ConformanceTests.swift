@@ -114,16 +114,10 @@ import Testing
 #endif
 
 @Suite("Items as children", .hangGuard) struct CollectionChildrenTests {
-    private final class Items: ParallelItemOperation {
-        func performOperation(onItem item: Int, completion: @escaping @Sendable ((any Error)?) -> Void) {
-            completion(nil)
-        }
-    }
-
     @Test("A run over a collection has no operations as its children, before, during and after it") func noOperations()
         async throws
     {
-        let run = Items().makeOperation(on: [1, 2, 3])
+        let run = Strategy.parallelItems.make { _, completion in completion(nil) }.makeOperation(on: [1, 2, 3])
         let child = AsyncBlockOperation { $0() }
         func expectNone() throws {
             let children = try #require(run.children)

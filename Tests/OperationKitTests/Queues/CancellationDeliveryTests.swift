@@ -91,16 +91,6 @@ import Testing
         }
     }
 
-    private final class Items: ParallelItemOperation, AsyncItemOperation {
-        let work: @Sendable () async -> Void
-
-        init(_ work: @escaping @Sendable () async -> Void) {
-            self.work = work
-        }
-
-        func performOperation(onItem item: Int) async throws { await work() }
-    }
-
     @Test("Task.cancel() returns although the handler of a closure or of an item does not", arguments: [false, true])
     func handlersOfInnerTasksAreCalledLater(isCollection: Bool) async {
         let (begun, mayStop) = (Gate(), Gate())
@@ -116,7 +106,7 @@ import Testing
         }
         let task = Task {
             if isCollection {
-                _ = await Items(work).performOperation(on: [1, 2])
+                _ = await Strategy.parallelItems.makeAsync { _ in await work() }.performOperation(on: [1, 2])
             } else {
                 try? await OperationQueue().run(TaskOperation(work))
             }
