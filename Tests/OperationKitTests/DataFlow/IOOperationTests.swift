@@ -129,28 +129,6 @@ import Testing
         await #expect(throws: TestError.reason) { try await measure.value }
     }
 
-    @Test("Of several threads that finish an operation one gives the outcome") func concurrentFinish() async {
-        let wrong = EventLog()
-        let seed = SplitMix64.freshSeed()
-        await race(
-            rounds: 2_000, seed: seed,
-            prepare: { _ -> Step<Int, Int> in
-                let step = Step<Int, Int> { _, _ in }.with(input: 0)
-                step.start()
-                return step
-            },
-            [
-                { @Sendable in $0.finish(with: 1) },
-                { @Sendable in $0.finish(withError: TestError.first) },
-                { @Sendable in $0.finish(with: 2) },
-            ],
-            check: { step, round in
-                let isRight = step.error == nil ? [1, 2].contains(step.output) : step.output == nil
-                if !isRight || step.result == nil { wrong.add("round \(round): \(String(describing: step.result))") }
-            })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
-    }
-
     @Test("An operation, its input and its output are released after the end") func releases() async {
         let tracker = LeakTracker()
         do {

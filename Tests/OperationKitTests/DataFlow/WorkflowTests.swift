@@ -6,14 +6,15 @@ import Testing
 @testable import OperationKit
 
 @Suite("WorkflowOperation", .hangGuard) struct WorkflowTests {
-    private final class Increment: IOOperation<Int, Int>, @unchecked Sendable {
-        override func main(input: Int) { finish(with: input + 1) }
+    /// A step that adds 1.
+    private static func increment(_ number: Int, _ name: String = "step") -> IOOperation<Int, Int> {
+        Step<Int, Int>.increment(name).with(input: number)
     }
 
     @Test("A body loops, branches and runs steps together", arguments: Start.allCases) func loop(start: Start) async {
         let workflow = WorkflowOperation(name: "pages") { flow in
             var pages = [try await flow.run(TaskOperation { 1 })]
-            while let last = pages.last, last < 4 { pages.append(try await flow.run(Increment().with(input: last))) }
+            while let last = pages.last, last < 4 { pages.append(try await flow.run(Self.increment(last))) }
             let all = pages
             async let sum = flow.run(TaskOperation { all.reduce(0, +) })
             async let count = flow.run(TaskOperation { all.count })
@@ -25,12 +26,12 @@ import Testing
 
     @Test("A body gets the input, and may run on the main actor") func input() async throws {
         let double = WorkflowOperation(name: "double") { (number: Int, flow) in
-            try await flow.run(Increment().with(input: number - 1)) * 2
+            try await flow.run(Self.increment(number - 1)) * 2
         }
-        #expect(try await OperationQueue().run(MacroOperation(double).then(Increment()).with(input: 4)) == 9)
+        #expect(try await OperationQueue().run(MacroOperation(double).then(Step.increment("next")).with(input: 4)) == 9)
         let main = WorkflowOperation { @MainActor flow in
             MainActor.assertIsolated()
-            return try await flow.run(Increment().with(input: 1))
+            return try await flow.run(Self.increment(1))
         }
         #expect(try await OperationQueue().run(main) == 2)
     }
@@ -42,7 +43,7 @@ import Testing
                 try await flow.run(ThrowingBlockOperation { throw TestError.first })
                 return 0
             } catch TestError.first {
-                return try await flow.run(Increment().with(input: 1))
+                return try await flow.run(Self.increment(1))
             }
         }
         await Start.byHand(caught)
@@ -71,8 +72,7 @@ import Testing
             let cancelled = BlockOperation {}
             cancelled.cancel()
             await #expect(throws: CancellationError.self) { try await flow.run(cancelled) }
-            let step = Increment().with(input: 1)
-            step.name = "step"
+            let step = Self.increment(1)
             try await flow.run(step)
             await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "step", compound: "workflow")) {
                 try await flow.run(step)
@@ -124,7 +124,7 @@ import Testing
             added.name = "added"
             let workflow = WorkflowOperation(name: "workflow") { flow in
                 begun.open()
-                return try await flow.run(Increment().with(input: 1))
+                return try await flow.run(Self.increment(1))
             }
             try? workflow.addOperation(added)
             workflow.start()
@@ -169,7 +169,7 @@ import Testing
                     begun.open(); await goOn.opened()
                 })
             log.add("first ended")
-            return try await flow.run(Increment().with(input: 1))
+            return try await flow.run(Self.increment(1))
         }
         workflow.start()
         await begun.opened()
@@ -202,16 +202,11 @@ import Testing
     }
 
     @Test("A timeline has the steps of a workflow inside it, and its sleep as a wait") func timeline() async throws {
-        @Sendable func named(_ name: String) -> Increment {
-            let step = Increment()
-            step.name = name
-            return step
-        }
         let recorder = OperationTimelineRecorder()
         let workflow = WorkflowOperation(name: "sync") { flow in
-            try await flow.run(named("page 1").with(input: 1))
+            try await flow.run(Self.increment(1, "page 1"))
             try await flow.sleep(for: .milliseconds(1))
-            try await flow.run(named("page 2").with(input: 2))
+            try await flow.run(Self.increment(2, "page 2"))
         }
         workflow.addObserver(recorder)
         try await OperationQueue().run(workflow)
@@ -226,7 +221,7 @@ import Testing
         let log = ProgressLog()
         let workflow = WorkflowOperation { flow in
             for share in [0, 0.25, .nan, -1, 0.5] {
-                try await flow.run(Increment().with(input: 1), progress: share)
+                try await flow.run(Self.increment(1), progress: share)
                 log.look()
             }
         }
@@ -259,7 +254,7 @@ import Testing
     @Test("Steps go on while tasks block the cooperative pool") func blockedPool() async throws {
         let workflow = WorkflowOperation { flow in
             var number = 0
-            for _ in 0..<10 { number = try await flow.run(Increment().with(input: number)) }
+            for _ in 0..<10 { number = try await flow.run(Self.increment(number)) }
             try await flow.sleep(for: .milliseconds(1))
             return number
         }

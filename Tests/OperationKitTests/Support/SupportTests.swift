@@ -3,15 +3,6 @@ import OperationKitTestSupport
 import Testing
 
 @Suite("Support", .hangGuard) struct SupportTests {
-    @Test("The leak tracker sees what is alive") func leakTracker() async {
-        let tracker = LeakTracker()
-        var token: LeakTracker.Token? = tracker.token("token")
-        #expect(tracker.alive == ["token"])
-        token?.use()
-        token = nil
-        await tracker.expectAllReleased()
-    }
-
     @Test("A race runs every body in every round before it is checked") func everyRound() async {
         let wrong = Shared(0)
         let checked = Shared(0)
