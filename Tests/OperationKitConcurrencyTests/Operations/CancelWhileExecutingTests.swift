@@ -106,4 +106,27 @@ import Testing
         #expect(log.events == ["main", "asyncCompletionBlock success"])
         #expect(operation.isCancelled == isCancelledBefore)
     }
+
+    @Test("A cancelled operation holds its place on a serial queue until its work ends")
+    func holdsPlaceOnSerialQueue() async throws {
+        let log = EventLog()
+        let begun = Gate()
+        let queue = OperationQueue.serial(name: "serial")
+        let first = ScriptedOperation(main: { _ in begun.open() })
+        let second = ScriptedOperation(main: {
+            log.add("second")
+            $0.finish()
+        })
+        queue.addOperation(first)
+        queue.addOperation(second)
+        await begun.opened()
+        first.cancel()
+        // The second would be free to start now, if the first counted as finished.
+        #expect(first.isExecuting)
+        log.add("first ends")
+        first.finish(withError: CancellationError())
+        try await second.finished()
+        #expect(log.events == ["first ends", "second"])
+        #expect(first.error is CancellationError)
+    }
 }

@@ -54,6 +54,55 @@ import Testing
         #expect(compound.debugDescription.contains("waiting for “Child”, which waits for “Child”"))
         #expect(reads.value < 3_000)
     }
+
+    private struct Subject: Sendable {
+        let compound: CompoundOperation
+        let external = ScriptedOperation.idle("external")
+        let inner = CompoundOperation(name: "inner", operations: ChildKind.allCases.map { $0.make {} })
+    }
+
+    /// One thread describes, while others add, cancel, suspend and finish. That nothing hangs, traps or races (under
+    /// the thread sanitizer) is what is tested, and that each description begins with the compound.
+    @Test("A compound can be described while other threads start, change, cancel and end it") func races() async {
+        let bodies: [@Sendable (Subject) -> Void] = [
+            { subject in
+                for _ in 0..<5 { #expect(subject.compound.debugDescription.hasPrefix("“Sync”: ")) }
+            },
+            { $0.compound.start() },
+            { subject in
+                subject.compound.isSuspended = true
+                try? subject.compound.addOperation(ScriptedOperation("late"))
+                subject.compound.isSuspended = false
+            },
+            { subject in
+                subject.external.start()
+                subject.external.finish()
+            },
+            { subject in
+                subject.inner.cancel()
+                _ = subject.inner.debugDescription
+                subject.compound.cancel()
+            },
+        ]
+        let seed = SplitMix64.freshSeed()
+        await race(
+            rounds: 150, seed: seed,
+            prepare: { _ in
+                let children = ChildKind.allCases.map { $0.make("child") {} }
+                let subject = Subject(
+                    compound: CompoundOperation(
+                        name: "Sync", operations: children, maxConcurrentOperationCount: 2))
+                for child in children.dropFirst(3) { child.addDependency(subject.external) }
+                expectNoError { try subject.compound.addOperation(subject.inner) }
+                return subject
+            },
+            bodies,
+            check: { subject, round in
+                subject.compound.waitUntilFinished()
+                #expect(
+                    subject.compound.debugDescription.hasPrefix("“Sync”: finished, "), "seed \(seed), round \(round)")
+            })
+    }
 }
 
 /// Why a child has not started: where it stands × why no further one begins, from values.
