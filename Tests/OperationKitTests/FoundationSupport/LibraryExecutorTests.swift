@@ -9,6 +9,20 @@ import Testing
 struct LibraryExecutorTests {
     @TaskLocal static var tag = "none"
 
+    @Test("Tasks of the library go on while tasks of users block the pool") func blockedPool() async {
+        await onThread {
+            let release = Gate()
+            for _ in 0..<2 * ProcessInfo.processInfo.activeProcessorCount { Task.detached { block(until: release) } }
+            let done = Gate()
+            startLibraryTask {
+                await Task.yield()
+                done.open()
+            }
+            done.pass()
+            release.open()
+        }
+    }
+
     #if os(Linux) || os(macOS)
     /// In a process of its own, because all tests share the places.
     @Test("Tasks of the library go on while closures of users block all of their places") func blockedPlaces() async {
@@ -84,3 +98,7 @@ struct LibraryExecutorTests {
 }
 
 private struct SomeError: Error {}
+
+private func block(until gate: Gate) {
+    gate.pass()
+}
