@@ -277,9 +277,13 @@ import Testing
         child.addDependency(first)
         try await OperationQueue().run([first, child])
         #expect(child.dependencies == [first])
-        let compound = CompoundOperation(operations: isAddedLater ? [] : [child])
+        let running = ScriptedOperation.idle("running")
+        let compound = CompoundOperation(operations: isAddedLater ? [running] : [running, child])
+        OperationQueue().addOperation(compound)
+        await eventually("not begun") { running.isAtWork }
         if isAddedLater { try compound.addOperation(child) }
-        try await OperationQueue().run(compound)
+        running.finish()
+        try await compound.finished()
         #expect(child.dependencies.isEmpty)
     }
 
