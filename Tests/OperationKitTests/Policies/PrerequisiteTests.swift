@@ -83,7 +83,8 @@ import Testing
         "A prerequisite that is not run may be released before what it depends on has ended", arguments: [false, true])
     func notRun(isRefused: Bool) async throws {
         let leaks = LeakTracker()
-        do {
+        // Often, as the thread that has started the work may come late to cancelling what asks for the prerequisite.
+        for _ in 0..<(isRefused ? 1 : 100) {
             let (work, source) = (logged("work"), ScriptedOperation.idle())
             let log = log
             work.addCondition(
