@@ -181,22 +181,27 @@ extension BlockedChildrenTests {
         #expect(await summary(error).count == 2)
     }
 
-    @Test("A compound that is cancelled with a reason does not hold what kept its children from running")
-    func causeOfACancelledGroup() async {
+    @Test(
+        "A group that is cancelled with a reason does not hold what kept its children from running",
+        arguments: [false, true])
+    func causeOfACancelledGroup(isGathered: Bool) async {
         let tracker = LeakTracker()
-        var group: CompoundOperation?
+        var group: AsyncOperation?
         do {
             let login = tracker.track(failing("login"))
             await onThread { login.start() }
             let idle = ScriptedOperation.idle("idle")
             let profile = requiring("profile", login)
-            let made = CompoundOperation(name: "group", operations: [profile, idle])
+            let made: AsyncOperation =
+                isGathered
+                ? [profile].gathered(name: "group")
+                : CompoundOperation(name: "group", operations: [profile, idle])
             profile.asyncCompletionBlock = { [unowned made] _ in
                 made.cancel(withError: TestError.reason)
                 idle.finish()
             }
             group = made
-            _ = await outcome(of: made)
+            try? await OperationQueue().run(made)
         }
         #expect(summary(group?.error) == ["0 profile 0"])
         await tracker.expectAllReleased()
