@@ -139,9 +139,10 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     private func releaseClosures() {
         // Released after unlocking; what they hold may run arbitrary code when it is freed.
         let outputs = lock.withLock {
-            let outputs = (settings.standardOutput, settings.standardError)
-            (settings.standardOutput, settings.standardError) = (.discarded, .discarded)
-            return outputs
+            [
+                exchange(&settings.standardOutput, with: .discarded),
+                exchange(&settings.standardError, with: .discarded),
+            ]
         }
         withExtendedLifetime(outputs) {}
     }

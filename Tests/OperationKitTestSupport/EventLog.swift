@@ -16,11 +16,6 @@ package final class EventLog: @unchecked Sendable {
     package func count(of event: String) -> Int {
         events.count { $0 == event }
     }
-
-    /// Empties the log.
-    package func clear() {
-        lock.withLock { entries = [] }
-    }
 }
 
 /// A value that several threads read and change.
