@@ -23,7 +23,8 @@ package final class Interruption: SchedulingProbe.Observer {
     private let number: Int
     private let action: () -> Void
     private var passed = 0
-    /// How many locks of the library the thread holds. Where there are any, no other thread could do its part.
+    /// How many locks the thread holds, of the library or of the runtime. Where there are any, no other thread could do its
+    /// part.
     private var held = 0
     package private(set) var hasRun = false
 
@@ -35,7 +36,11 @@ package final class Interruption: SchedulingProbe.Observer {
     }
 
     package func reached(_ place: SchedulingProbe.Place) {
-        if case .unlocked = place { held -= 1 }
+        switch place {
+        case .unlocked, .handlerEnded: held -= 1
+        case .handlerBegan: held += 1
+        case .locking, .willChange, .didChange, .told: break
+        }
         if held == 0, !hasRun {
             hasRun = passed == number
             if hasRun { action() }

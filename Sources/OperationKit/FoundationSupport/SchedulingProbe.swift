@@ -15,6 +15,8 @@ enum SchedulingProbe {
         /// Foundation is about to be told, and may take locks of its own until ``told``.
         case didChange(Operation, String)
         case told
+        /// The handler of a task's cancellation has begun, or ended. The runtime holds a lock of its own meanwhile.
+        case handlerBegan, handlerEnded
     }
 
     protocol Observer: AnyObject {

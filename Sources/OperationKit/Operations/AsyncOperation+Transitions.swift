@@ -236,7 +236,9 @@ extension AsyncOperation {
         await withTaskCancellationHandler {
             await waitForFinishUncancellably(waiter)
         } onCancel: {
+            SchedulingProbe.reach(.handlerBegan)
             cancelWait(waiter)
+            SchedulingProbe.reach(.handlerEnded)
         }
     }
 

@@ -36,8 +36,7 @@ enum OperationStep: String, CaseIterable, Sendable {
             }
             guard self == .awaitAndGiveUp else { return }
             VirtualThread.place("before giving up")
-            // The runtime holds a lock of its own while it tells who is cancelled.
-            VirtualThread.withRuntimeLock { task.cancel() }
+            task.cancel()
         }
     }
 }

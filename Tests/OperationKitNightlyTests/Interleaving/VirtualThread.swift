@@ -95,6 +95,8 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
         case .didChange(let operation, let key):
             interleaving.announced(.init(operation: ObjectIdentifier(operation), thread: name, text: "did \(key)"))
             if locks > 0 { interleaving.found("did \(key) with the lock held") }
+        case .handlerBegan: locks += 1
+        case .handlerEnded: locks -= 1
         case .locking, .unlocked, .told: break
         }
         switch place {
@@ -112,7 +114,7 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
         case .told:
             isOneStep -= 1
             if isOneStep == 0, interleaving.grain == .everyPlace { step("told") }
-        case .locking, .unlocked: break
+        case .locking, .unlocked, .handlerBegan, .handlerEnded: break
         }
     }
 

@@ -45,7 +45,7 @@ import Testing
             switch place {
             case .willChange(let operation, let key): note("will change", key, operation)
             case .didChange(let operation, let key): note("did change", key, operation)
-            case .locking, .unlocked, .told: break
+            case .locking, .unlocked, .told, .handlerBegan, .handlerEnded: break
             }
         }
 

@@ -54,7 +54,7 @@ final class HeldComposites: SchedulingProbe.Observer {
         switch place {
         case .locking: locks += 1
         case .didChange(_, let key): notifications.append(key)
-        case .unlocked, .willChange, .told: break
+        case .unlocked, .willChange, .told, .handlerBegan, .handlerEnded: break
         }
     }
 

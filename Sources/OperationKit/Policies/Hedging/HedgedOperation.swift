@@ -82,7 +82,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     private func race(
         _ input: Input?, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempts.Make
     ) async throws -> Output {
-        let (attempts, clock) = (attempts, clock)
+        let clock = clock
         // Each task returns the operation that has ended: an attempt, or the delay before the next one.
         return try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
             var running: [ObjectIdentifier: AsyncOperation] = [:]
@@ -100,7 +100,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                         let attempt = try await attempts.next(of: self, input: input, make)
                         _ = attempt.observeFinish(attempts)
                         running[ObjectIdentifier(attempt)] = attempt
-                        group.addTask {
+                        group.addTask { [attempts] in
                             try await attempts.children.runChild(attempt, weight: 1)
                             return attempt
                         }

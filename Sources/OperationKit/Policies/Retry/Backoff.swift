@@ -77,13 +77,7 @@ public struct Backoff: Sendable, Hashable {
 
     /// By squaring, which is the same on all platforms, other than `pow`.
     private func power(of factor: Double, _ exponent: Int) -> Double {
-        var (result, square, rest) = (1.0, factor, exponent)
-        while rest > 0 {
-            if rest % 2 == 1 { result *= square }
-            square *= square
-            rest /= 2
-        }
-        return result
+        exponent == 0 ? 1 : power(of: factor * factor, exponent / 2) * (exponent % 2 == 0 ? 1 : factor)
     }
 }
 
