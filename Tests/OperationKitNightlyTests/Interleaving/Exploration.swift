@@ -108,18 +108,20 @@ struct Scene<Subject: ExplorationSubject>: CustomTestStringConvertible, Sendable
 ///
 /// - Parameters:
 ///   - title: What the explored threads do, for the report.
-///   - samples: How many orders are tried at random, and how many in the smallest steps.
+///   - limit: How many orders with at most one preemption are tried, at random, where all of them are too many.
+///   - samples: How many other orders are tried at random, and how many in the smallest steps.
 ///   - make: Makes the subject of a run.
 ///   - roles: What the virtual threads do.
 ///   - location: Where a failure is reported.
 func expectNoProblems<Subject: ExplorationSubject>(
-    _ title: String, samples: (regions: Int, everyPlace: Int),
+    _ title: String, atMost limit: Int = .max, samples: (regions: Int, everyPlace: Int),
     _ make: @escaping @Sendable (Interleaving) -> Subject, _ roles: [Role<Subject>], _ location: SourceLocation
 ) async {
     let seed = Choices.seed()
     var counts: [Int] = []
     let extents: [(Choices.Extent, Interleaving.Grain)] = [
-        (.preemptions(1), .regions), (.samples(samples.regions, seed: seed), .regions),
+        (limit == .max ? .preemptions(1) : .samples(limit, seed: seed, preemptions: 1), .regions),
+        (.samples(samples.regions, seed: seed), .regions),
         (.samples(samples.everyPlace, seed: seed), .everyPlace),
     ]
     for (extent, grain) in extents {

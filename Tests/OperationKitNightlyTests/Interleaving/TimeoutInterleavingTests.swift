@@ -23,14 +23,16 @@ import Testing
     }
 }
 
-/// A clock on which nothing ever comes, other than what the test says.
+/// A clock on which nothing comes but what the test says.
 final class StillClock: Clock {
     let now = ContinuousClock.now
     let minimumResolution = Duration.zero
+    private let isOver = Gate()
 
-    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
-        try await cancellation()
-    }
+    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws { await isOver.opened() }
+
+    /// Ends what sleeps, which the timer may have left behind where the test has said that its time has come.
+    func end() { isOver.open() }
 }
 
 private final class TimeoutSubject: ExplorationSubject, @unchecked Sendable {
@@ -41,6 +43,7 @@ private final class TimeoutSubject: ExplorationSubject, @unchecked Sendable {
 
     let operation: AsyncOperation
     private let work: ScriptedOperation
+    private let clock = StillClock()
     private let timer: DeadlineTimer
     private let completions = Shared(0)
 
@@ -51,7 +54,6 @@ private final class TimeoutSubject: ExplorationSubject, @unchecked Sendable {
         }
         operation = kind == .leaf ? work : CompoundOperation(operations: [work])
         VirtualThread.expectRelease(of: operation, "the operation")
-        let clock = StillClock()
         timer = clock.timer
         operation.clock = clock
         operation.timeout = Self.timeout
@@ -81,6 +83,7 @@ private final class TimeoutSubject: ExplorationSubject, @unchecked Sendable {
         if !operation.isFinished { problems.append("not finished: \(operation.debugDescription)") }
         if completions.value != 1 { problems.append("completed \(completions.value) times") }
         if timer.armedCount != 0 { problems.append("a deadline is left") }
+        clock.end()
         let reason = (operation.error as? CompoundOperationError).flatMap { error -> (any Error)? in
             if case .cancelled(_, _, let reason) = error { reason } else { nil }
         }
