@@ -91,7 +91,9 @@ package final class LoopbackServer: @unchecked Sendable {
     /// The requests that have come so far.
     package var requests: [Request] { lock.withLock { received } }
 
-    /// Closes all connections.
+    private var hasStopped: Bool { lock.withLock { isStopped } }
+
+    /// Closes all connections, whatever their answers wait for.
     package func stop() {
         // With the lock, with which they are closed: the number of one that was closed may be that of another server's.
         lock.withLock {
@@ -127,8 +129,8 @@ package final class LoopbackServer: @unchecked Sendable {
             for step in answer(request) {
                 switch step {
                 case .bytes(let data): if !send(data, to: connection) { break requests }
-                case .wait(let gate): gate.pass()
-                case .until(let condition): while !condition() { Thread.sleep(forTimeInterval: 0.001) }
+                case .wait(let gate): while !hasStopped, !gate.pass(within: .milliseconds(20)) {}
+                case .until(let condition): while !hasStopped, !condition() { Thread.sleep(forTimeInterval: 0.001) }
                 case .close: break requests
                 case .reset:
                     var linger = linger(l_onoff: 1, l_linger: 0)
