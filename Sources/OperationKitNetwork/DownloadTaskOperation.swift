@@ -24,11 +24,14 @@ public struct DownloadOutput: Sendable {
 /// ```
 ///
 /// The body is written to a file beside the destination, whose name ends in `.partial`, in bounded memory. When all of it has come, that
-/// file takes the place of the destination. If the download breaks off or is cancelled, what has come is kept, provided that the server
-/// says by an `ETag` or a `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the
-/// rest. If the file on the server has changed, it starts over. If the server sends a part of what was asked for, the operation asks for
-/// the rest. A request with a `Range` of its own loads that range, and is not resumed. A body that the server sends compressed, without
-/// being asked to, is stored as it was before, and can't be resumed.
+/// file takes the place of the destination. What else has that name, or the one that ends in `.partial-note`, a folder or a link, stays
+/// as it is: the operation ends with ``DownloadError/cannotWrite(_:error:)``, which names it.
+///
+/// If the download breaks off or is cancelled, what has come is kept, provided that the server says by an `ETag` or a `Last-Modified` how
+/// to recognize the file. The next operation with the same URL and destination asks for the rest. If the file on the server has changed,
+/// it starts over. If the server sends a part of what was asked for, the operation asks for the rest. A request with a `Range` of its own
+/// loads that range, and is not resumed. A body that the server sends compressed, without being asked to, is stored as it was before, and
+/// can't be resumed.
 ///
 /// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or `If-Modified-Since`,
 /// and 204. The `status` of the ``DownloadOutput/response`` tells it from others.
@@ -75,7 +78,8 @@ extension DownloadError: LocalizedError, CustomNSError {
     public var errorDescription: String? {
         switch self {
         case .destinationInUse(let file): "“\(file.path)” is being downloaded by another operation."
-        case .cannotWrite(let file, let error): "“\(file.path)” could not be written: \(error.localizedDescription)"
+        case .cannotWrite(let file, let error):
+            "“\(file.isFileURL ? file.path : file.absoluteString)” could not be written: \(error.localizedDescription)"
         }
     }
 

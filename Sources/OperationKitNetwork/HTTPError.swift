@@ -48,6 +48,7 @@ enum RetryAfter {
     ]
 
     static func duration(of text: String, at now: Date) -> Duration? {
+        let text = text.trimmingCharacters(in: .whitespaces)
         if let seconds = Double(text), seconds.isFinite { return .seconds(min(max(seconds, 0), longest)) }
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")

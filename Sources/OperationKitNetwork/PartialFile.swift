@@ -49,6 +49,10 @@ final class PartialFile: @unchecked Sendable {
         if let code = Self.problem(of: destination) {
             throw DownloadError.cannotWrite(destination, error: POSIXError(code))
         }
+        // What else has such a name belongs to others, a link with the file behind it.
+        if let other = [file, note].first(where: { !Self.isFreeForFile($0) }) {
+            throw DownloadError.cannotWrite(other, error: POSIXError(.EEXIST))
+        }
         guard let data = try? Data(contentsOf: note), let known = try? JSONDecoder().decode(Note.self, from: data),
             known.url == source,
             let size = try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber
@@ -73,6 +77,17 @@ final class PartialFile: @unchecked Sendable {
         }
     }
 
+    /// Whether there is nothing, or a file. A link is neither.
+    private static func isFreeForFile(_ url: URL) -> Bool {
+        var status = stat()
+        return unsafe lstat(url.path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
+    }
+
+    /// Removes a file, and nothing else.
+    private static func remove(_ url: URL) {
+        unsafe unlink(url.path)
+    }
+
     private func release() {
         guard exchange(&ownsDestination, with: false) else { return }
         _ = Self.lock.withLock { unsafe Self.inUse.remove(place) }
@@ -87,11 +102,11 @@ final class PartialFile: @unchecked Sendable {
         handle = nil
         length = 0
         self.validator = validator
-        hasBegun = true
         try write {
             // In this order, so that a program that ends in between leaves no note about another content.
-            try? FileManager.default.removeItem(at: note)
+            Self.remove(note)
             try Data().write(to: file)
+            hasBegun = true
             if let validator { try JSONEncoder().encode(Note(url: source, validator: validator)).write(to: note) }
         }
     }
@@ -118,7 +133,7 @@ final class PartialFile: @unchecked Sendable {
             if unsafe rename(file.path, destination.path) != 0 {
                 throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
             }
-            try? FileManager.default.removeItem(at: note)
+            Self.remove(note)
         }
         release()
     }
@@ -133,8 +148,8 @@ final class PartialFile: @unchecked Sendable {
     /// The download has ended before it was complete.
     func stop() {
         if hasBegun, validator == nil {
-            try? FileManager.default.removeItem(at: file)
-            try? FileManager.default.removeItem(at: note)
+            Self.remove(file)
+            Self.remove(note)
         }
         leave()
     }

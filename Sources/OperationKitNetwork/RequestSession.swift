@@ -49,6 +49,7 @@ final class RequestSession: NSObject, @unchecked Sendable {
         let handler: any TransferHandler
         /// What the server has answered to a request without credentials.
         var refusal: URLResponse?
+        var hasResponse = false
         /// Whether the rest is not wanted.
         var isStopped = false
         var isCancelled = false
@@ -114,6 +115,7 @@ extension RequestSession: URLSessionDataDelegate {
     ) {
         defer { completionHandler(.allow) }
         guard let transfer = transfers[dataTask.taskIdentifier], transfer.next == nil else { return }
+        transfers[dataTask.taskIdentifier]?.hasResponse = true
         if !transfer.handler.received(response) { stop(dataTask) }
     }
 
@@ -185,7 +187,7 @@ extension RequestSession: URLSessionDataDelegate {
             case .failure(let error): transfer.handler.completed(with: error)
             }
         } else if let refusal = transfer.refusal, (error as? URLError)?.code == .cancelled {
-            _ = transfer.handler.received(refusal)
+            if !transfer.hasResponse { _ = transfer.handler.received(refusal) }
             transfer.handler.completed(with: nil)
         } else {
             transfer.handler.completed(with: transfer.isStopped ? nil : error)

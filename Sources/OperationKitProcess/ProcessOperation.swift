@@ -73,7 +73,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         self.arguments = arguments
         super.init()
         self.name = name ?? CommandLine.description(of: executable, arguments)
-        input = Data()
+        defaultInput = Data()
         self.environment = environment
         self.directory = directory
     }

@@ -117,4 +117,22 @@ struct DownloadDestinationTests {
         }
         #expect(try String(contentsOf: destination, encoding: .utf8) == "old")
     }
+
+    @Test(
+        "What has the name of a part, and is no file, stays as it is, and nothing is sent",
+        arguments: ["partial", "partial-note"], [false, true])
+    func otherThings(named ending: String, isLink: Bool) async throws {
+        let other = destination.appendingPathExtension(ending)
+        let file = isLink ? folder.url.appendingPathComponent("mine") : other.appendingPathComponent("mine")
+        if !isLink { try FileManager.default.createDirectory(at: other, withIntermediateDirectories: false) }
+        try Data("mine".utf8).write(to: file)
+        if isLink { try FileManager.default.createSymbolicLink(at: other, withDestinationURL: file) }
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        defer { server.stop() }
+        let error = await #expect(throws: DownloadError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        #expect(error?.localizedDescription.contains(other.lastPathComponent) == true)
+        #expect(try Data(contentsOf: file) == Data("mine".utf8) && server.requests.isEmpty)
+    }
 }

@@ -308,8 +308,8 @@ struct DownloadTests {
     @Test(
         "The time after which to come back is read in seconds and as a date",
         arguments: [
-            ("120", Duration.seconds(120)), ("0", .zero), ("-5", .zero), ("1e300", .seconds(86_400)), ("soon", nil),
-            ("nan", nil),
+            ("120", Duration.seconds(120)), (" 7 ", .seconds(7)), ("0", .zero), ("-5", .zero),
+            ("1e300", .seconds(86_400)), ("soon", nil), ("nan", nil),
             ("Thu, 01 Jan 1970 00:01:00 GMT", .seconds(60)), ("Thursday, 01-Jan-70 00:02:00 GMT", .seconds(120)),
             ("Thu Jan  1 00:03:00 1970", .seconds(180)), ("Thu Jan 1", nil), ("Wed, 31 Dec 1969 23:00:00 GMT", .zero),
         ])

@@ -68,12 +68,22 @@ struct RequestTests {
         #expect(try await queue.run(operation).text == "none")
     }
 
-    @Test("A request that wants credentials ends with its status")
-    func unauthorized() async throws {
-        let server = try LoopbackServer { _ in [.response(401, headers: ["WWW-Authenticate": "Basic realm=\"x\""])] }
+    @Test(
+        "A request that wants credentials ends with its status and its body",
+        arguments: [#"Basic realm="x""#, #"Digest realm="x", nonce="1""#])
+    func unauthorized(_ challenge: String) async throws {
+        let body = Data("who are you?".utf8)
+        let server = try LoopbackServer { _ in [.response(401, headers: ["WWW-Authenticate": challenge], body)] }
         defer { server.stop() }
         let error = await #expect(throws: HTTPError.self) { try await queue.run(DataTaskOperation(server.url())) }
-        #expect(error?.status == 401)
+        #expect(error?.status == 401 && error?.body == body)
+        let operation = DataTaskOperation(server.url())
+        operation.acceptedStatuses = [401]
+        #expect(try await queue.run(operation).data == body)
+        let folder = TemporaryFolder()
+        let download = DownloadTaskOperation(server.url(), to: folder.url.appendingPathComponent("file"))
+        download.acceptedStatuses = [401]
+        #expect(try Data(contentsOf: await queue.run(download).file) == body)
     }
 
     @Test("Redirections are followed, and end if there are too many")

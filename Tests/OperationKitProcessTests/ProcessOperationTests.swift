@@ -289,7 +289,7 @@ struct ProcessOperationTests {
         #expect(numbers == (1...numbers.count).map(String.init))
     }
 
-    @Test("Programs are steps of a macro, attempts of a retry and children of a compound")
+    @Test("Programs are steps of a macro, attempts that get an input, and children of a compound")
     func composites() async throws {
         let sort = MacroOperation(IOBlockOperation<String, Data>(name: "text") { Data($0.utf8) })
             .then(ProcessOperation("sort"))
@@ -298,9 +298,11 @@ struct ProcessOperationTests {
 
         let policy = RetryPolicy(maximumAttempts: 2, backoff: .none)
         let retry = RetryOperation(policy, name: "retry") { attempt in
-            ProcessOperation("sh", ["-c", "exit \(2 - attempt)"])
+            ProcessOperation("sh", ["-c", "cat; exit \(2 - attempt)"])
         }
-        #expect(try await queue.run(retry.with(input: Data())).termination == .exited(0))
+        #expect(try await queue.run(retry.with(input: Data("in".utf8))).text == "in")
+        let hedged = HedgedOperation(after: .seconds(60), name: "hedged") { _ in ProcessOperation("cat") }
+        #expect(try await queue.run(hedged.with(input: Data("in".utf8))).text == "in")
 
         let build = CompoundOperation(name: "build") {
             ProcessOperation("true")

@@ -22,6 +22,8 @@ import Foundation
 open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unchecked Sendable {
     /// The work of those that run a closure in a task; set before the start.
     final var taskWork: TaskWork<Input, Output>?
+    /// The input if none is set; set in the initializer.
+    package final var defaultInput: Input?
     private var storedInput: Input?
     private var storedOutput: Output?
 
@@ -113,7 +115,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     final func requiredInput() -> Input? {
         // With the type given: otherwise `Input?` would be inferred, which has another size.
         if Input.self == Void.self { return .some(void() as Input) }
-        if let input { return input }
+        if let input = input ?? defaultInput { return input }
         finish(withError: IOOperationError.missingInput(operation: displayName))
         // A composite may have started to wait for its children.
         if children != nil { perform(.drain) }

@@ -82,9 +82,8 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     private func race(
         _ input: Input?, after delay: Duration, _ maximumAttempts: Int, _ make: @escaping Attempts.Make
     ) async throws -> Output {
-        let clock = clock
         // Each task returns the operation that has ended: an attempt, or the delay before the next one.
-        return try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
+        try await withThrowingTaskGroup(of: AsyncOperation.self) { group in
             var running: [ObjectIdentifier: AsyncOperation] = [:]
             var (isDue, isOpen, isDecided) = (true, true, false)
             var pause: DelayOperation?

@@ -55,7 +55,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
             var firstStart: Duration?
             while true {
                 // A run is released before the delay.
-                let (result, runStart) = try await self.run(input, time, weight: maximumCount == nil ? 0 : 1, make)
+                let (result, runStart) = try await run(input, time, weight: maximumCount == nil ? 0 : 1, make)
                 let start = firstStart ?? runStart
                 firstStart = start
                 switch result {

@@ -204,10 +204,10 @@ extension IOOperation {
         let request = requestOfAttempts
         return try await policy.perform(
             named: { displayName }, clock: clock,
-            wait: { number, error, delay in
-                self.emit(.retrying(attempt: number, error: error, delay: delay))
-                self.setWait("waiting \(delay.shortText) before attempt \(number + 1)")
-                defer { self.setWait(nil) }
+            wait: { [self] number, error, delay in
+                emit(.retrying(attempt: number, error: error, delay: delay))
+                setWait("waiting \(delay.shortText) before attempt \(number + 1)")
+                defer { setWait(nil) }
                 try await clock.pause(for: delay)
             }, requesting: { try await request?.granted(toAttemptOf: self) }, body)
     }
