@@ -70,6 +70,28 @@ import Testing
             path.map(\.operation) == [first.id, second.id] && path[1].reason == .resource("database", from: first.id))
     }
 
+    @Test("A workflow that sleeps runs from its begin on, and its limit is that of other composites")
+    func sleepingWorkflow() async throws {
+        let clock = ManualClock()
+        let child = ScriptedOperation("child")
+        let workflow = WorkflowOperation<Void, Void>(name: "workflow", maxConcurrentOperationCount: 1) { flow in
+            try await flow.run(child)
+            try await flow.sleep(for: .seconds(1))
+        }
+        workflow.clock = clock
+        workflow.addObserver(recorder)
+        workflow.start()
+        await clock.sleepers(atLeast: 1)
+        clock.advance(by: .seconds(1))
+        try await workflow.finished()
+        let (all, one) = (try entry(workflow), try entry(child))
+        #expect(try #require(all.running) <= #require(one.started) && all.waits.count == 1 && all.limit == 1)
+        let gathered = [IOBlockOperation<Void, Int> { _ in 1 }].gathered(maxConcurrentOperationCount: 3)
+        gathered.addObserver(recorder)
+        _ = try await OperationQueue().run(gathered)
+        #expect(try entry(gathered).limit == 3 && entry(child).limit == nil)
+    }
+
     @Test("The number of retries, of waits and of dependencies that are kept has a bound, and the length of texts")
     func bounds() {
         let operation = AsyncOperation()

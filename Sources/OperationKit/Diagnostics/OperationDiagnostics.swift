@@ -108,6 +108,11 @@ extension AsyncOperation {
     /// How far its children have come, from 0 to 1.
     package final var childrenFraction: Double { children?.fraction ?? 0 }
 
+    /// How many of its children run at the same time, if that is limited.
+    package final var childLimit: Int? {
+        (children as? ChildScheduler).flatMap { $0.limit < 0 ? nil : $0.limit }
+    }
+
     /// The children that have not finished, in the order in which they were added, with what messages call them.
     ///
     /// - Parameter count: How many of them are returned.

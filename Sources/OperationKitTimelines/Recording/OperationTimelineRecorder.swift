@@ -83,8 +83,7 @@ struct ObservedFacts {
             dependencies = operation.dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
         case .running:
             resources = operation.heldResourceNames
-            limit = (operation as? CompoundOperation)?.maxConcurrentOperationCount
-            if let limit, limit < 0 { self.limit = nil }
+            limit = operation.childLimit
         case .retrying(_, let error, _): self.error = error.eventText
         case .finished(let error): outcome = error.map(OperationTimeline.Outcome.init)
         case .waiting: break
@@ -208,18 +207,19 @@ struct TimelineRow: Sendable {
     /// Records an event. The first addition counts.
     mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
         isComposite = facts.isComposite
-        if let parent = facts.parent { self.parent = parent }
+        parent = facts.parent ?? parent
         switch event.kind {
         case .added: if added == Self.never { added = time }
         case .started:
             started = time
-            if name != event.name { name = event.name.shortened }
+            name = event.name.shortened
         case .waiting(let reason):
             endWait(at: time)
             if details.waits.count < Self.mostDetails { details.waits.append((reason.shortened, time, Self.never)) }
         case .running:
             endWait(at: time)
-            running = time
+            // Later ones come after a sleep.
+            if running == Self.never { running = time }
             if facts.limit == nil, facts.resources.isEmpty { return }
             (details.limit, details.resources) = (facts.limit, facts.resources.map(\.shortened))
         case .cancelled: details.cancelled = time
