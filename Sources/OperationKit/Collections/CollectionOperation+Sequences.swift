@@ -144,8 +144,6 @@ extension CollectionOperation {
                 } catch {
                     problem = error
                 }
-                // After what was read before it.
-                if let problem, unit.count == 0 { throw problem }
                 // Where the type is not known to the compiler, `isEmpty` and `indices` look for it each time.
                 return unit.count > 0 ? unit : nil
             },
@@ -170,5 +168,7 @@ extension CollectionOperation {
                 }
             },
             ended: { _, goesOn in goesOn })
+        // After what was read before it.
+        if let problem { throw problem }
     }
 }

@@ -98,7 +98,7 @@ extension IOOperation {
     ///
     /// - Parameter recovery: Makes an operation from the error, or throws. The operation has its input, is part of no other
     ///   operation, and is started by the new one only. Called once if this operation fails, after it has finished and on a
-    ///   thread of a private queue, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an
+    ///   thread that it may block, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an
     ///   error whose `isCancellation` is true, because that is no failure, nor once the new operation was cancelled. Released
     ///   at the end.
     /// - Returns: The new operation.

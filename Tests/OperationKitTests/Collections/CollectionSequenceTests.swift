@@ -86,6 +86,23 @@ import Testing
         #expect(log.units.sorted { $0[0] < $1[0] } == strategy.units(5, batchSize: 3))
     }
 
+    @Test(
+        "The error of the sequence is thrown, too, if what was read before it fails and stops the run",
+        arguments: [Strategy.parallelBatches, .sequentialBatches])
+    func failureBeforeTheError(strategy: Strategy) async {
+        let operation = strategy.make(batchSize: 3, policy: .cancelRemaining) { _, completion in
+            completion(TestError.first)
+        }
+        let sequence = AsyncReads(sequence: Reads { $0 < 1 ? $0 : nil }, failure: .reason)
+        let failed = Shared<[Int]>([])
+        await #expect(throws: TestError.reason) {
+            try await operation.performOperation(onEach: sequence) { failure in
+                failed.change { $0.append(failure.item) }
+            }
+        }
+        #expect(failed.value == [0])
+    }
+
     private final class Batches: SequentialBatchOperation, AsyncBatchOperation {
         let batchSize = 3
         func performOperation(onBatch batch: [Int]) async throws { if batch[0] == 3 { throw TestError.first } }
