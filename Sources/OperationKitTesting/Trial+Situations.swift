@@ -54,7 +54,7 @@ extension Trial {
         var shortest = Duration.seconds(Int64.max)
         for _ in 0..<8 {
             let operation = try makeOperation()
-            guard operation.isAsynchronous, becomesReady(operation) else { return }
+            guard operation.isAsynchronous, !isBlock(operation), becomesReady(operation) else { return }
             let starter = Starter(operation)
             _ = eventually { starter.returned != nil }
             _ = waitForEnd(operation)
@@ -62,6 +62,11 @@ extension Trial {
             if shortest <= Self.longestStart { return }
         }
         found(.doesNotBlock, "It is asynchronous, and its start() took \(shortest).")
+    }
+
+    /// Whether its closure is its work, and may block.
+    private func isBlock(_ operation: Operation) -> Bool {
+        operation is ThrowingBlockOperation || "\(type(of: operation))".hasPrefix("IOBlockOperation<")
     }
 
     private func lookAtOutcome(of operation: Operation) {
@@ -256,16 +261,24 @@ extension Trial {
     }
 
     func release() throws {
-        weak var released: Operation?
-        var hasEnded = false
-        try autoreleased {
-            let operation = try makeOperation()
-            released = operation
-            enqueue(operation)
-            hasEnded = waitForEnd(operation)
-        }
-        if hasEnded, !eventually({ released == nil }) {
-            found(.isReleased, "It was finished, and \(seconds) later it was still referenced.")
+        // What stops the work may keep it, too.
+        for (end, isCancelled) in [("finished", false), ("cancelled while it worked, and finished", true)] {
+            if isCancelled, record.hasFound(.finishesWhenCancelled) { return }
+            weak var released: Operation?
+            var hasEnded = false
+            try autoreleased {
+                let operation = try makeOperation()
+                released = operation
+                enqueue(operation)
+                if isCancelled {
+                    _ = eventually { operation.isExecuting || operation.isFinished }
+                    cancel(operation, "It was cancelled while it worked")
+                }
+                hasEnded = waitForEnd(operation)
+            }
+            if hasEnded, !eventually({ released == nil }) {
+                return found(.isReleased, "It was \(end), and \(seconds) later it was still referenced.")
+            }
         }
     }
 

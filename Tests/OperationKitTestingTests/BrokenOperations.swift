@@ -184,6 +184,16 @@ final class Leaking: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Keeps what is cancelled while it works.
+final class LeakingWhenCancelled: AsyncOperation, @unchecked Sendable {
+    override func main() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish() } }
+
+    override func didCancel() {
+        Leaking.keptLock.withLock { unsafe Leaking.kept.append(self) }
+        finish(withError: CancellationError())
+    }
+}
+
 /// An `AsyncOperation` that calls `super.main()`.
 final class CallingSuper: AsyncOperation, @unchecked Sendable {
     override func main() {

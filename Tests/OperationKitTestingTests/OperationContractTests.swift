@@ -38,6 +38,17 @@ struct OperationContractTests {
         await report(expected, make).violations.map(\.rule)
     }
 
+    @Test("A closure that is the work of an operation may block")
+    func blocks() async {
+        for make: @Sendable () -> Operation in [
+            { ThrowingBlockOperation { usleep(110_000) } },
+            { IOBlockOperation<Void, Int> { _ in Int(usleep(110_000)) } },
+        ] {
+            let report = await OperationContract.report(within: .seconds(20), rounds: 1, make)
+            #expect(report.violations.isEmpty, "\(report)")
+        }
+    }
+
     @Test("A class that breaks a rule is found, and of no other rule")
     func brokenClasses() async {
         let cases: [(OperationContract.Rule, @Sendable () -> Operation)] = [
@@ -50,7 +61,7 @@ struct OperationContractTests {
             (.doesNotWorkWhenCancelledBefore, { WorkingWhenCancelledBefore() }),
             (.finishesWhenCancelled, { ForgettingAfterCancellation() }), (.finishesWhenCancelled, { NotStopping() }),
             (.survivesRaces, { Racing() }),
-            (.isReleased, { Leaking() }), (.becomesReady, { NeverReady() }),
+            (.isReleased, { Leaking() }), (.isReleased, { LeakingWhenCancelled() }), (.becomesReady, { NeverReady() }),
         ]
         await inTurns(cases) { rule, make in
             let report = await report([rule], make)
