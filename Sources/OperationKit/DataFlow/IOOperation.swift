@@ -32,8 +32,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         super.init()
     }
 
-    /// What the operation works on. Set it before the start, or in a binding. ``main(input:)`` gets the value that is there when it is
-    /// called.
+    /// What the operation works on. Set it before the start, or in a binding. ``main(input:)`` gets what is there when it is called.
     public final var input: Input? {
         get { lock.withLock { storedInput } }
         set {
