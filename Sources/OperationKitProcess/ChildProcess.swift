@@ -111,11 +111,11 @@ final class ChildProcess: @unchecked Sendable {
     var outputs: [OutputPipe]
     private let started: ContinuousClock.Instant
     private let lock = NSLock()
-    private var isReaped = false
+    private var hasExited = false
     private var termination = Termination.possible
     private let queue: DispatchQueue
     private var ended: (@Sendable (ProcessEnd) -> Void)?
-    private var exit: (termination: ProcessTermination, time: ContinuousClock.Instant)?
+    private var exitTime: ContinuousClock.Instant?
 
     fileprivate init(
         _ processID: pid_t, started: ContinuousClock.Instant, input: InputPipe?, outputs: [OutputPipe],
@@ -138,17 +138,17 @@ final class ChildProcess: @unchecked Sendable {
     /// Whether something that the program has written was not read, or not taken by its handler.
     var isBusy: Bool { outputs.contains(where: \.isBusy) }
 
-    /// The identifier of the process until it was waited for. Can be read on any thread.
-    var runningProcessID: pid_t? { lock.withLock { isReaped ? nil : processID } }
+    /// The identifier of the process until its exit was seen. Can be read on any thread.
+    var runningProcessID: pid_t? { lock.withLock { hasExited ? nil : processID } }
 
     private enum Termination {
         case possible
         case requested(gracePeriod: Duration)
-        /// The exit was seen before.
+        /// The program was waited for, or is about to be.
         case tooLate
     }
 
-    /// Asks the program and its group to end, once, and unless its exit was seen. Can be called on any thread.
+    /// Asks the program and its group to end, once, and unless it was waited for. Can be called on any thread.
     ///
     /// The lock is held while the signal is sent. So the program can't be waited for meanwhile, and its number is no other's.
     func terminate(gracePeriod: Duration) {
@@ -160,53 +160,70 @@ final class ChildProcess: @unchecked Sendable {
     }
 
     /// Closes what tells of the exit, which was seen.
-    func exitWasSeen(at now: Duration) {
-        // A thread that has asked it to end may be about to say so.
-        let gracePeriod = lock.withLock { () -> Duration? in
-            if case .requested(let gracePeriod) = termination { return gracePeriod }
-            termination = .tooLate
-            return nil
-        }
-        if let gracePeriod { perform(state.terminationRequested(gracePeriod: gracePeriod, at: now)) }
+    func exitWasSeen() {
+        lock.withLock { hasExited = true }
+        exitTime = .now
         exitDescriptor = nil
         input = nil
         for pipe in outputs { pipe.programExited() }
         state.exited()
     }
 
-    func perform(_ actions: [ChildProcessState.Action]) {
+    /// Notices that a thread has asked the program to end.
+    func noticeRequest(at now: Duration) { perform(lock.withLock { requested(at: now) }) }
+
+    /// Does what is to be done after some time, or after an event.
+    func advance(to now: Duration) {
+        if outputs.contains(where: { $0.exceededLimit != nil }) {
+            perform(state.terminationRequested(gracePeriod: .zero, at: now))
+        }
+        let isBusy = isBusy
+        // A request comes before this, and holds up the end, or after it, and is too late.
+        let actions = lock.withLock {
+            let actions = requested(at: now) + state.advance(to: now, isBusy: isBusy)
+            if actions.contains(.end) { termination = .tooLate }
+            return actions
+        }
+        perform(actions)
+    }
+
+    /// Called with the lock held.
+    private func requested(at now: Duration) -> [ChildProcessState.Action] {
+        guard case .requested(let gracePeriod) = termination else { return [] }
+        return state.terminationRequested(gracePeriod: gracePeriod, at: now)
+    }
+
+    private func perform(_ actions: [ChildProcessState.Action]) {
         for action in actions {
             switch action {
             case .kill: signal(SIGKILL)
-            case .reap: reap()
             case .closePipes: for pipe in outputs { pipe.giveUp() }
-            case .end: reportEnd()
+            case .end: end()
             }
         }
     }
 
     /// Sends a signal to the group of the program, and to the program if it has left that.
     private func signal(_ number: Int32) {
+        // If other code has waited for the program, its number may be that of another process.
+        guard ok_has_exited(processID) >= 0 else { return }
         kill(-processID, number)
         if getpgid(processID) != processID { kill(processID, number) }
     }
 
-    private func reap() {
-        lock.withLock { isReaped = true }
+    private func reap() -> ProcessTermination {
         var status: Int32 = 0
         // Where the program ignores SIGCHLD, the status is lost.
         let isKnown = unsafe waitpid(processID, &status, WNOHANG) == processID
         let signal = status & 0x7f
-        let termination: ProcessTermination =
-            isKnown ? (signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal)) : .exited(-1)
-        exit = (termination, .now)
+        return isKnown ? (signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal)) : .exited(-1)
     }
 
-    private func reportEnd() {
-        guard let exit, let ended = ended.take() else { return }
+    private func end() {
+        guard let exitTime, let ended = ended.take() else { return }
         let output = ProcessOutput(
-            termination: exit.termination, standardOutput: captured(0), standardError: captured(1),
-            duration: started.duration(to: exit.time))
+            termination: reap(), standardOutput: captured(0), standardError: captured(1),
+            duration: started.duration(to: exitTime))
         let end = ProcessEnd(
             output: output, standardErrorTail: outputs.first { $0.stream == 1 }?.tail ?? "",
             exceededLimit: outputs.lazy.compactMap(\.exceededLimit).first)

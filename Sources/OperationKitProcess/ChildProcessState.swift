@@ -1,19 +1,20 @@
 #if os(macOS) || os(Linux)
 /// What is known of a program that was started, as a value: when it gets which signal, and when all of it is over.
 ///
-/// A program is over when it has exited, was waited for, and its pipes are at their end. Programs that it has left behind may hold the
-/// pipes open, and write to them, for good. So a moment after it was waited for, when all that it has written itself was taken, the pipes
-/// are given up. A program that was asked to end is waited for only when its group has ended or the grace period is over: as long as
-/// nothing has waited for it, its number, which is that of its group, can't belong to another process.
+/// A program is over when it has exited, and its pipes are at their end. Programs that it has left behind may hold the
+/// pipes open, and write to them, for good. So a moment after its exit, when all that it has written itself was taken,
+/// the pipes are given up. A program that was asked to end, before its exit or after it, is over only when its group has
+/// ended or the grace period is over.
+///
+/// The program is waited for when it is over, not when it exits. Until then its number, which is that of its group, can't
+/// belong to another process, and the group can get signals.
 struct ChildProcessState: Sendable {
     enum Action: Equatable, Sendable {
         /// End the group.
         case kill
-        /// Wait for the program, which has exited. This releases its number.
-        case reap
         /// Give up the pipes.
         case closePipes
-        /// Report the end.
+        /// Wait for the program, which has exited, and report the end. This releases its number.
         case end
     }
 
@@ -25,7 +26,7 @@ struct ChildProcessState: Sendable {
     private var termination = Termination.none
     private var giveUp: Duration?
 
-    private enum Exit { case none, seen, groupEnded, reaped, reported }
+    private enum Exit { case none, seen, groupEnded, reported }
 
     private enum Termination {
         case none
@@ -40,7 +41,7 @@ struct ChildProcessState: Sendable {
     /// Whether the group of the program may still get signals.
     var isAlive: Bool { exit == .none || exit == .seen }
 
-    /// Whether other programs of the group keep this one, which was asked to end, from being waited for.
+    /// Whether other programs of the group hold up the end of this one, which has exited and was asked to end.
     var awaitsGroup: Bool { exit == .seen && isTerminating }
 
     /// Whether the exit of the program has not been seen.
@@ -48,14 +49,16 @@ struct ChildProcessState: Sendable {
 
     /// Whether only what the program itself has written is still read: others that hold its pipes open have had their moment.
     func readsOnlyRest(at now: Duration) -> Bool {
-        if exit == .reaped, let giveUp { giveUp <= now } else { false }
+        if let giveUp { giveUp <= now } else { false }
     }
 
     // MARK: - Events
 
     /// The program and its group were asked to end, or have to be ended, if there is no grace period. Only the first request counts.
     mutating func terminationRequested(gracePeriod: Duration, at now: Duration) -> [Action] {
-        guard exit == .none, case .none = termination else { return [] }
+        guard isAlive, case .none = termination else { return [] }
+        // The others have another moment once they have ended.
+        giveUp = nil
         guard gracePeriod > .zero else {
             termination = .killed
             return [.kill]
@@ -92,20 +95,16 @@ struct ChildProcessState: Sendable {
             termination = .killed
             actions.append(.kill)
         }
-        if exit == .groupEnded || exit == .seen && !isTerminating {
-            exit = .reaped
-            giveUp = now + Self.patience
-            actions.append(.reap)
+        guard exit == .groupEnded || exit == .seen && !isTerminating else { return actions }
+        let giveUp = giveUp ?? now + Self.patience
+        self.giveUp = giveUp
+        if openPipes > 0, giveUp <= now, !isBusy {
+            openPipes = 0
+            actions.append(.closePipes)
         }
-        if exit == .reaped {
-            if openPipes > 0, let giveUp, giveUp <= now, !isBusy {
-                openPipes = 0
-                actions.append(.closePipes)
-            }
-            if openPipes == 0, !isBusy {
-                exit = .reported
-                actions.append(.end)
-            }
+        if openPipes == 0, !isBusy {
+            exit = .reported
+            actions.append(.end)
         }
         return actions
     }
@@ -113,7 +112,7 @@ struct ChildProcessState: Sendable {
     /// When ``advance(to:isBusy:)`` has to be called at the latest.
     func deadline(isBusy: Bool) -> Duration? {
         if isAlive, case .requested(let killAt) = termination { return killAt }
-        return exit == .reaped && !isBusy ? giveUp : nil
+        return exit == .reported || isBusy ? nil : giveUp
     }
 
     private var isTerminating: Bool {

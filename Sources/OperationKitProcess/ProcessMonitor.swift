@@ -11,7 +11,7 @@ final class ProcessMonitor: @unchecked Sendable {
 
     private enum Command {
         case watch(ChildProcess)
-        case terminate(ChildProcess, gracePeriod: Duration)
+        case terminate(ChildProcess)
         case handlerReturned(OutputPipe)
     }
 
@@ -39,7 +39,7 @@ final class ProcessMonitor: @unchecked Sendable {
     /// Asks a program to end before this returns, and ends it after the grace period. Does nothing once it has ended.
     func terminate(_ child: ChildProcess, gracePeriod: Duration) {
         child.terminate(gracePeriod: gracePeriod)
-        send(.terminate(child, gracePeriod: gracePeriod))
+        send(.terminate(child))
     }
 
     private func send(_ command: Command) {
@@ -64,10 +64,10 @@ final class ProcessMonitor: @unchecked Sendable {
             for event in ready { handle(event) }
             let now = now
             for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
-                if ok_has_exited(child.processID) != 0 { child.exitWasSeen(at: now) }
+                if ok_has_exited(child.processID) != 0 { child.exitWasSeen() }
             }
             lookAtGroups()
-            for child in children { advance(child, to: now) }
+            for child in children { child.advance(to: now) }
             children.removeAll { $0.isOver }
         }
     }
@@ -99,21 +99,12 @@ final class ProcessMonitor: @unchecked Sendable {
         return Set(zip(groups, found).lazy.filter(\.1).map(\.0))
     }
 
-    private func advance(_ child: ChildProcess, to now: Duration) {
-        if child.outputs.contains(where: { $0.exceededLimit != nil }) {
-            child.perform(child.state.terminationRequested(gracePeriod: .zero, at: now))
-        }
-        child.perform(child.state.advance(to: now, isBusy: child.isBusy))
-    }
-
     private func perform(_ commands: [Command]) {
         for command in commands {
             switch command {
             case .watch(let child): children.append(child)
-            case .terminate(let child, let gracePeriod):
-                child.perform(child.state.terminationRequested(gracePeriod: gracePeriod, at: now))
-            case .handlerReturned(let pipe):
-                pipe.handlerReturned()
+            case .terminate(let child): child.noticeRequest(at: now)
+            case .handlerReturned(let pipe): pipe.handlerReturned()
             }
         }
     }
@@ -169,7 +160,7 @@ final class ProcessMonitor: @unchecked Sendable {
 
     private func handle(_ event: Event) {
         switch event {
-        case .exit(let child): child.exitWasSeen(at: now)
+        case .exit(let child): child.exitWasSeen()
         case .writable(let child):
             if child.input?.write() == false { child.input = nil }
         case .readable(let child, let pipe):

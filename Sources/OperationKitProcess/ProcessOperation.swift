@@ -23,8 +23,9 @@ public import OperationKit
 /// the ``terminationGracePeriod`` `SIGKILL`. A program that has not been started by then is not started any more. The operation ends
 /// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
 /// of its group still run then, the end waits for them, for as long as the grace period at most. A program that exits with an
-/// accepted status nevertheless has succeeded. Other code that finishes the operation ends the program in the same way, and the
-/// operation does not wait for that.
+/// accepted status nevertheless has succeeded. A cancellation after the exit of the program and before the end of the
+/// operation ends what the program has left behind. Other code that finishes the operation ends the program in the same
+/// way, and the operation does not wait for that.
 ///
 /// A program has a process group of its own. So Control-C at the terminal does not reach it, nor does it end with this process:
 /// cancel the operation. Programs that it leaves behind when it exits by itself go on, and don't hold up the operation, even if they

@@ -11,7 +11,7 @@ struct ChildProcessStateTests {
     func bothOrders() {
         var state = State(openPipes: 2)
         state.exited()
-        #expect(state.advance(to: .zero, isBusy: false) == [.reap])
+        #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         state.pipeClosed()
         #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         state.pipeClosed()
@@ -22,14 +22,14 @@ struct ChildProcessStateTests {
         state.pipeClosed()
         #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         state.exited()
-        #expect(state.advance(to: .zero, isBusy: false) == [.reap, .end])
+        #expect(state.advance(to: .zero, isBusy: false) == [.end])
     }
 
     @Test("Pipes that others hold open are given up after a moment, whatever comes, but not before all was taken")
     func patience() {
         var state = State(openPipes: 1)
         state.exited()
-        #expect(state.advance(to: .zero, isBusy: false) == [.reap])
+        #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         #expect(state.deadline(isBusy: false) == State.patience)
         #expect(state.advance(to: .milliseconds(99), isBusy: false).isEmpty)
         #expect(!state.readsOnlyRest(at: .milliseconds(99)) && state.readsOnlyRest(at: .milliseconds(100)))
@@ -41,7 +41,7 @@ struct ChildProcessStateTests {
     func busyHandler() {
         var state = State(openPipes: 1)
         state.exited()
-        #expect(state.advance(to: .zero, isBusy: true) == [.reap])
+        #expect(state.advance(to: .zero, isBusy: true).isEmpty)
         #expect(state.deadline(isBusy: true) == nil)
         #expect(state.advance(to: .seconds(9), isBusy: true).isEmpty)
         state.pipeClosed()
@@ -59,7 +59,9 @@ struct ChildProcessStateTests {
         #expect(state.advance(to: .seconds(3), isBusy: false) == [.kill])
         #expect(state.advance(to: .seconds(4), isBusy: false).isEmpty)
         state.exited()
-        #expect(state.advance(to: .seconds(4), isBusy: false) == [.reap])
+        #expect(state.advance(to: .seconds(4), isBusy: false).isEmpty)
+        state.pipeClosed()
+        #expect(state.advance(to: .seconds(4), isBusy: false) == [.end])
     }
 
     @Test("A program that was asked to end is waited for only when no other one can get its signals")
@@ -70,7 +72,7 @@ struct ChildProcessStateTests {
         #expect(state.isAlive && state.awaitsGroup)
         state.pipeClosed()
         #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty)
-        #expect(state.advance(to: .seconds(2), isBusy: false) == [.kill, .reap, .end])
+        #expect(state.advance(to: .seconds(2), isBusy: false) == [.kill, .end])
         #expect(!state.isAlive && !state.awaitsGroup)
         #expect(state.terminationRequested(gracePeriod: .zero, at: .seconds(3)).isEmpty)
     }
@@ -84,9 +86,39 @@ struct ChildProcessStateTests {
         state.exited()
         state.groupEnded()
         #expect(state.deadline(isBusy: false) == nil)
-        #expect(state.advance(to: .zero, isBusy: false) == [.reap])
+        #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         state.pipeClosed()
         #expect(state.advance(to: .zero, isBusy: false) == [.end])
+    }
+
+    @Test("A request to end that comes after the exit reaches the group, for which the end waits")
+    func terminationAfterExit() {
+        var state = State(openPipes: 1)
+        state.exited()
+        #expect(state.advance(to: .zero, isBusy: false).isEmpty)
+        #expect(state.terminationRequested(gracePeriod: .seconds(2), at: .zero).isEmpty)
+        #expect(state.awaitsGroup && state.deadline(isBusy: false) == .seconds(2))
+        // The pipes are read as long as the group runs: their ends may tell of its end.
+        #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty && !state.readsOnlyRest(at: .seconds(1)))
+        state.pipeClosed()
+        #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty)
+        var deaf = state
+        #expect(deaf.advance(to: .seconds(2), isBusy: false) == [.kill, .end])
+        state.groupEnded()
+        #expect(state.advance(to: .seconds(1), isBusy: false) == [.end])
+    }
+
+    @Test("A request to end without a grace period that comes after the exit ends the group")
+    func killAfterExit() {
+        var state = State(openPipes: 1)
+        state.exited()
+        #expect(state.advance(to: .zero, isBusy: false).isEmpty)
+        #expect(state.terminationRequested(gracePeriod: .zero, at: .zero) == [.kill])
+        #expect(!state.awaitsGroup)
+        #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty)
+        #expect(state.deadline(isBusy: false) == .seconds(1) + State.patience)
+        #expect(state.advance(to: .seconds(2), isBusy: false) == [.closePipes, .end])
+        #expect(state.terminationRequested(gracePeriod: .zero, at: .seconds(2)).isEmpty)
     }
 
     @Test("Grace periods of any length are kept", arguments: [Duration.seconds(Int64.max), .seconds(Int64.min), .zero])

@@ -10,6 +10,7 @@ import Testing
 @Suite("Cancellations of processes", .hangGuard)
 struct ProcessCancellationTests {
     private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
 
     @Test("The signal has come when cancel() returns")
     func signalOnReturn() async throws {
@@ -44,10 +45,11 @@ struct ProcessCancellationTests {
         #expect(lines.value == ["begun", "asked"])
     }
 
-    @Test("A program that was waited for gets no signal, nor what it has left behind, which has its number")
-    func waitedFor() async throws {
+    @Test("What a program has left behind is ended if its operation is cancelled later", arguments: [false, true])
+    func cancelledAfterExit(_ isDeaf: Bool) async throws {
         let (left, begun, goOn) = (Shared(""), Gate(), Gate())
-        let operation = shell("sleep 100 >&- 2>&- & echo $!")
+        let operation = shell("\(isDeaf ? "trap '' TERM; " : "")sleep 100 >&- 2>&- & echo $!")
+        operation.terminationGracePeriod = .milliseconds(isDeaf ? 50 : 10_000)
         operation.standardOutput = .lines { line in
             left.value = line
             begun.open()
@@ -55,16 +57,53 @@ struct ProcessCancellationTests {
         }
         queue.addOperation(operation)
         await begun.opened()
-        await eventually("the program is not waited for") { operation.processIdentifier == nil }
+        await eventually("the program has not exited") { operation.processIdentifier == nil }
         let program = Program(number: try #require(pid_t(left.value)))
-        kill(program.number, SIGSTOP)
-        await eventually("it has not stopped") { program.isStopped }
+        #expect(program.isRunning)
         operation.cancel()
-        #expect(!program.awaitsTermination)
         goOn.open()
         try await operation.finished()
-        #expect(program.isStopped && !program.awaitsTermination)
-        kill(program.number, SIGKILL)
+        #expect(operation.output?.termination == .exited(0))
+        // The end waits for what ends when it is asked to.
+        if isDeaf { await eventually("it goes on") { !program.isRunning } }
+        #expect(!program.isRunning)
+    }
+
+    @Test("No signal goes to the number of a program that was waited for, by its operation or by other code")
+    func waitedFor() async throws {
+        for isWaitedForByOthers in [false, true] {
+            let file = folder.url.appendingPathComponent("\(isWaitedForByOthers)")
+            let child = try launched("sleep 100 & echo $!", to: .file(file))
+            var info = unsafe siginfo_t()
+            #expect(unsafe waitid(P_PID, id_t(child.processID), &info, WEXITED | WNOWAIT) == 0)
+            if isWaitedForByOthers {
+                #expect(waitpid(child.processID, nil, 0) == child.processID)
+            } else {
+                child.exitWasSeen()
+                child.advance(to: .zero)
+                #expect(child.isOver)
+            }
+            // It has the number of the program as that of its group.
+            let left = Program(number: try #require(pid_t(String(contentsOf: file, encoding: .utf8).dropLast())))
+            kill(left.number, SIGSTOP)
+            await eventually("it has not stopped") { left.isStopped }
+            child.terminate(gracePeriod: .seconds(2))
+            #expect(left.isStopped && !left.awaitsTermination)
+            kill(left.number, SIGKILL)
+        }
+    }
+
+    @Test("A second request to end sends no signal")
+    func secondRequest() async throws {
+        let child = try launched("kill -STOP $$", to: .discarded)
+        let program = Program(number: child.processID)
+        await eventually("it has not stopped") { program.isStopped }
+        child.terminate(gracePeriod: .seconds(2))
+        child.terminate(gracePeriod: .zero)
+        kill(program.number, SIGCONT)
+        var status: Int32 = 0
+        #expect(unsafe waitpid(program.number, &status, 0) == program.number)
+        #expect(status & 0x7f == SIGTERM)
     }
 
     @Test("A program ends if other code finishes its operation", arguments: [false, true])
@@ -91,18 +130,16 @@ struct ProcessCancellationTests {
 
     @Test("A program that has ended because it was asked to is waited for after its group, whichever is known first")
     func exitBeforeTheRequestIsKnown() throws {
-        let request = LaunchRequest(
-            executable: "sleep", arguments: ["100"], environment: nil, directory: nil, input: Data(),
-            outputs: [.discarded, .discarded])
-        let child = try PreparedLaunch(request).start { _ in }
+        let child = try launched("exec sleep 100", to: .discarded)
         child.terminate(gracePeriod: .seconds(2))
         var info = unsafe siginfo_t()
         #expect(unsafe waitid(P_PID, id_t(child.processID), &info, WEXITED | WNOWAIT) == 0)
-        child.exitWasSeen(at: .zero)
-        #expect(child.state.awaitsGroup)
+        child.exitWasSeen()
+        child.advance(to: .zero)
+        #expect(child.state.awaitsGroup && !child.isOver)
         child.state.groupEnded()
-        child.perform(child.state.advance(to: .zero, isBusy: false))
-        #expect(child.runningProcessID == nil)
+        child.advance(to: .zero)
+        #expect(child.isOver)
     }
 
     /// Programs that are running, that are just being started, and that wait for their start.
@@ -130,6 +167,14 @@ struct ProcessCancellationTests {
     }
 }
 
+/// A program that no monitor watches.
+private func launched(_ script: String, to destination: ProcessOutputDestination) throws -> ChildProcess {
+    let request = LaunchRequest(
+        executable: "sh", arguments: ["-c", script], environment: nil, directory: nil, input: Data(),
+        outputs: [destination, .discarded])
+    return try PreparedLaunch(request).start { _ in }
+}
+
 /// What the system tells of a process.
 private struct Program {
     let number: pid_t
@@ -145,6 +190,9 @@ private struct Program {
         let text = (try? String(contentsOfFile: "/proc/\(number)/status", encoding: .utf8)) ?? ""
         return text.split(separator: "\n").first { $0.hasPrefix(key + ":") }?.dropFirst(key.count + 2) ?? ""
     }
+
+    /// Whether it exists and has not ended.
+    var isRunning: Bool { status("State").first.map { $0 != "Z" } ?? false }
 
     var isStopped: Bool { status("State").hasPrefix("T") }
 
