@@ -35,6 +35,7 @@ struct PreparedLaunch {
     private var input: InputPipe?
     private var outputs: [OutputPipe] = []
     private let queue = DispatchQueue(label: "OperationKit.process")
+    private let delivery = LineDelivery()
 
     /// Finds the program, and opens what it reads and writes.
     ///
@@ -72,7 +73,7 @@ struct PreparedLaunch {
             case .captured, .lines:
                 let pipe = try Pipe(ourEnd: 0, command: command)
                 streams.append(pipe.writing)
-                outputs.append(OutputPipe(descriptor: pipe.reading, stream: index, destination, queue))
+                outputs.append(OutputPipe(descriptor: pipe.reading, stream: index, destination, queue, delivery))
             }
         }
     }
@@ -94,7 +95,7 @@ struct PreparedLaunch {
         }
         guard code == 0 else { throw .launchFailed(command: command, code: code) }
         return ChildProcess(
-            processID, started: started, input: input, outputs: outputs, queue: queue, ended: ended)
+            processID, started: started, input: input, outputs: outputs, queue: queue, delivery: delivery, ended: ended)
     }
 }
 
@@ -114,17 +115,19 @@ final class ChildProcess: @unchecked Sendable {
     private var hasExited = false
     private var termination = Termination.possible
     private let queue: DispatchQueue
+    private let delivery: LineDelivery
     private var ended: (@Sendable (ProcessEnd) -> Void)?
     private var exitTime: ContinuousClock.Instant?
 
     fileprivate init(
         _ processID: pid_t, started: ContinuousClock.Instant, input: InputPipe?, outputs: [OutputPipe],
-        queue: DispatchQueue, ended: @escaping @Sendable (ProcessEnd) -> Void
+        queue: DispatchQueue, delivery: LineDelivery, ended: @escaping @Sendable (ProcessEnd) -> Void
     ) {
         self.processID = processID
         self.input = input
         self.outputs = outputs
         self.queue = queue
+        self.delivery = delivery
         self.ended = ended
         self.started = started
         state = ChildProcessState(openPipes: outputs.count)
@@ -148,10 +151,12 @@ final class ChildProcess: @unchecked Sendable {
         case tooLate
     }
 
-    /// Asks the program and its group to end, once, and unless it was waited for. Can be called on any thread.
+    /// Asks the program and its group to end, once, and unless it was waited for. No further line goes to a closure.
+    /// Can be called on any thread.
     ///
     /// The lock is held while the signal is sent. So the program can't be waited for meanwhile, and its number is no other's.
     func terminate(gracePeriod: Duration) {
+        delivery.stop()
         lock.withLock {
             guard case .possible = termination else { return }
             termination = .requested(gracePeriod: gracePeriod)

@@ -82,6 +82,16 @@ struct InputPipe {
     }
 }
 
+/// Whether lines still go to the closures of a program. Can be used on any thread.
+final class LineDelivery: @unchecked Sendable {
+    private let lock = NSLock()
+    private var hasStopped = false
+
+    var isStopped: Bool { lock.withLock { hasStopped } }
+
+    func stop() { lock.withLock { hasStopped = true } }
+}
+
 /// The standard output or standard error of a program.
 final class OutputPipe: @unchecked Sendable {
     /// 0 for standard output, 1 for standard error.
@@ -91,6 +101,7 @@ final class OutputPipe: @unchecked Sendable {
     private(set) var exceededLimit: Int?
     private let destination: ProcessOutputDestination.Kind
     private let queue: DispatchQueue
+    private let delivery: LineDelivery
     /// The last bytes, for the error of a program that fails.
     private var lastBytes = Data()
     private static let tailLength = 4_096
@@ -100,11 +111,15 @@ final class OutputPipe: @unchecked Sendable {
     private var unreadCount = 0
     private let splitter = SplitterBox()
 
-    init(descriptor: Descriptor, stream: Int, _ destination: ProcessOutputDestination, _ queue: DispatchQueue) {
+    init(
+        descriptor: Descriptor, stream: Int, _ destination: ProcessOutputDestination, _ queue: DispatchQueue,
+        _ delivery: LineDelivery
+    ) {
         self.descriptor = descriptor
         self.stream = stream
         self.destination = destination.kind
         self.queue = queue
+        self.delivery = delivery
     }
 
     enum ReadResult { case data, nothing, end }
@@ -154,9 +169,13 @@ final class OutputPipe: @unchecked Sendable {
             if captured.count + data.count > maximum { exceededLimit = maximum }
             if exceededLimit == nil { captured.append(data) }
         case .lines(let body):
+            if delivery.isStopped { return }
             isHandlerBusy = true
-            queue.async { [splitter] in
-                for line in splitter.value.append(data) { body(line) }
+            queue.async { [splitter, delivery] in
+                for line in splitter.value.append(data) {
+                    if delivery.isStopped { break }
+                    body(line)
+                }
                 taken()
             }
         case .file, .inherited, .discarded: break
@@ -166,8 +185,8 @@ final class OutputPipe: @unchecked Sendable {
     private func end(_ taken: @escaping @Sendable () -> Void) {
         guard case .lines(let body) = destination else { return }
         isHandlerBusy = true
-        queue.async { [splitter] in
-            if let line = splitter.value.end() { body(line) }
+        queue.async { [splitter, delivery] in
+            if let line = splitter.value.end(), !delivery.isStopped { body(line) }
             taken()
         }
     }
