@@ -108,7 +108,7 @@ final class OutputPipe: @unchecked Sendable {
     /// Whether the handler has not taken what has come. The pipe is not read meanwhile.
     private(set) var isHandlerBusy = false
     /// What the program itself has written and what has not been read. Known once it has exited.
-    private var unreadCount = 0
+    private var unreadCount: Int?
     private let splitter = SplitterBox()
 
     init(
@@ -137,22 +137,28 @@ final class OutputPipe: @unchecked Sendable {
         }
         guard count > 0 else {
             if count < 0, errno == EAGAIN || errno == EINTR { return .nothing }
-            self.descriptor = nil
-            unreadCount = 0
-            end(taken)
+            close(taken)
             return .end
         }
-        unreadCount = max(0, unreadCount - count)
-        take(Data(buffer[..<count]), taken)
-        return .data
+        let ownCount = min(count, unreadCount ?? count)
+        unreadCount = unreadCount.map { $0 - ownCount }
+        if take(Data(buffer[..<count]), ownCount: ownCount, taken) { return .data }
+        close(taken)
+        return .end
+    }
+
+    private func close(_ taken: @escaping @Sendable () -> Void) {
+        descriptor = nil
+        unreadCount = 0
+        end(taken)
     }
 
     /// Whether there is something that must be taken before the program is over.
-    var isBusy: Bool { isHandlerBusy || unreadCount > 0 }
+    var isBusy: Bool { isHandlerBusy || unreadCount ?? 0 > 0 }
 
     /// The program has exited. What comes after what is in the pipe now is from other programs.
     func programExited() {
-        if let descriptor { unreadCount = Int(ok_unread_byte_count(descriptor.number)) }
+        unreadCount = descriptor.map { Int(ok_unread_byte_count($0.number)) } ?? 0
     }
 
     /// Gives up a pipe that other programs hold open.
@@ -162,14 +168,18 @@ final class OutputPipe: @unchecked Sendable {
 
     func handlerReturned() { isHandlerBusy = false }
 
-    private func take(_ data: Data, _ taken: @escaping @Sendable () -> Void) {
+    /// Takes what has come, of which the first bytes are from the program itself. Returns false to stop reading.
+    private func take(_ data: Data, ownCount: Int, _ taken: @escaping @Sendable () -> Void) -> Bool {
         if stream == 1 { lastBytes = (lastBytes + data).suffix(Self.tailLength) }
         switch destination {
         case .captured(let maximum):
-            if captured.count + data.count > maximum { exceededLimit = maximum }
-            if exceededLimit == nil { captured.append(data) }
+            let room = max(0, maximum) - captured.count
+            if ownCount > room { exceededLimit = maximum }
+            guard exceededLimit == nil else { break }
+            captured.append(data.prefix(room))
+            return data.count <= room
         case .lines(let body):
-            if delivery.isStopped { return }
+            if delivery.isStopped { break }
             isHandlerBusy = true
             queue.async { [splitter, delivery] in
                 for line in splitter.value.append(data) {
@@ -180,6 +190,7 @@ final class OutputPipe: @unchecked Sendable {
             }
         case .file, .inherited, .discarded: break
         }
+        return true
     }
 
     private func end(_ taken: @escaping @Sendable () -> Void) {

@@ -9,6 +9,7 @@ import Testing
 @Suite("Outputs of processes", .hangGuard)
 struct ProcessOutputTests {
     private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
 
     // MARK: - Lines and cancellation
 
@@ -42,4 +43,87 @@ struct ProcessOutputTests {
         await eventually("the program goes on") { operation.processIdentifier == nil }
         #expect(lines.events.count == 1)
     }
+
+    // MARK: - The limit of what is captured
+
+    @Test("A program is not failed by what one that it has left behind writes after its exit")
+    func limitAndLeftBehind() async throws {
+        let (began, file) = (Gate(), folder.url.appendingPathComponent("exited").path)
+        let operation = shell(
+            "(until [ -e '\(file)' ]; do sleep 0.01; done; head -c 2000 /dev/zero) & printf own; echo begun >&2")
+        operation.standardOutput = .captured(maximumByteCount: 1_000)
+        operation.standardError = .lines { _ in began.open() }
+        queue.addOperation(operation)
+        await began.opened()
+        await eventually("it has not exited") { operation.processIdentifier == nil }
+        _ = FileManager.default.createFile(atPath: file, contents: nil)
+        let output = try await operation.value.standardOutput
+        #expect(output.starts(with: Data("own".utf8)) && output.count <= 1_000)
+    }
+
+    /// What the program itself has written when it exits, what others write after that, and what is kept.
+    @Test(
+        "Up to the limit, what others write after the exit is kept, and reading ends when there is more",
+        arguments: [(0, 2_000, 1_000), (400, 600, 1_000), (400, 601, 1_000), (1_000, 1, 1_000), (1_000, 0, 1_000)])
+    func othersAtTheLimit(own: Int, others: Int, kept: Int) throws {
+        var captured = try CapturedPipe(limit: 1_000)
+        try captured.write(own)
+        captured.pipe.programExited()
+        try captured.write(others)
+        let isMore = own + others > 1_000
+        #expect(captured.read() == (isMore ? .end : .data))
+        #expect(captured.pipe.descriptor == nil || !isMore)
+        #expect(captured.pipe.captured.count == kept)
+        #expect(captured.pipe.exceededLimit == nil && !captured.pipe.isBusy)
+    }
+
+    @Test("What a program itself has written counts, also if it is read after the exit")
+    func ownAtTheLimit() throws {
+        for isReadBefore in [false, true] {
+            var captured = try CapturedPipe(limit: 1_000)
+            try captured.write(700)
+            if isReadBefore { #expect(captured.read() == .data) }
+            try captured.write(301)
+            captured.pipe.programExited()
+            #expect(captured.pipe.isBusy)
+            #expect(captured.read() == .data)
+            #expect(captured.pipe.exceededLimit == 1_000 && !captured.pipe.isBusy)
+        }
+    }
+
+    @Test("Nothing may be captured where the limit is zero or less", arguments: [0, -1, Int.min])
+    func noRoom(_ limit: Int) throws {
+        var captured = try CapturedPipe(limit: limit)
+        captured.pipe.programExited()
+        try captured.write(1)
+        #expect(captured.read() == .end)
+        #expect(captured.pipe.captured.isEmpty && captured.pipe.exceededLimit == nil)
+        captured = try CapturedPipe(limit: limit)
+        try captured.write(1)
+        #expect(captured.read() == .data)
+        #expect(captured.pipe.exceededLimit == limit)
+    }
+}
+
+/// A pipe whose writing end belongs to the test.
+private struct CapturedPipe {
+    let pipe: OutputPipe
+    private let writing: Descriptor
+    private var buffer = [UInt8](repeating: 0, count: 1 << 16)
+
+    init(limit: Int = .max, stream: Int = 0) throws {
+        let ends = try Pipe(ourEnd: 0, command: "")
+        writing = ends.writing
+        pipe = OutputPipe(
+            descriptor: ends.reading, stream: stream, .captured(maximumByteCount: limit),
+            DispatchQueue(label: "lines"), LineDelivery())
+    }
+
+    func write(_ count: Int) throws { try write(Data(repeating: 97, count: count)) }
+
+    func write(_ data: Data) throws {
+        try FileHandle(fileDescriptor: writing.number, closeOnDealloc: false).write(contentsOf: data)
+    }
+
+    mutating func read() -> OutputPipe.ReadResult { pipe.read(into: &buffer, taken: {}) }
 }
