@@ -102,7 +102,7 @@ final class OutputPipe: @unchecked Sendable {
     private let destination: ProcessOutputDestination.Kind
     private let queue: DispatchQueue
     private let delivery: LineDelivery
-    /// The last bytes, for the error of a program that fails.
+    /// The last bytes, for the error of a program that fails. One more than the tail has shows that something was cut.
     private var lastBytes = Data()
     private static let tailLength = 4_096
     /// Whether the handler has not taken what has come. The pipe is not read meanwhile.
@@ -170,7 +170,7 @@ final class OutputPipe: @unchecked Sendable {
 
     /// Takes what has come, of which the first bytes are from the program itself. Returns false to stop reading.
     private func take(_ data: Data, ownCount: Int, _ taken: @escaping @Sendable () -> Void) -> Bool {
-        if stream == 1 { lastBytes = (lastBytes + data).suffix(Self.tailLength) }
+        if stream == 1 { lastBytes = (lastBytes + data).suffix(Self.tailLength + 1) }
         switch destination {
         case .captured(let maximum):
             let room = max(0, maximum) - captured.count
@@ -202,9 +202,15 @@ final class OutputPipe: @unchecked Sendable {
         }
     }
 
-    /// The end of what has come, as text without the last line break.
+    /// The end of what has come, as text without the last line break. It begins where a scalar does.
     var tail: String {
-        String(decoding: lastBytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
+        var bytes = lastBytes.suffix(Self.tailLength)
+        if bytes.count < lastBytes.count {
+            // A scalar has three bytes after its first one at most.
+            let cut = bytes.prefix(3).prefix { $0 & 0b1100_0000 == 0b1000_0000 }
+            bytes = bytes.dropFirst(cut.count)
+        }
+        return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
     /// Used on the queue of the handler only.

@@ -103,6 +103,31 @@ struct ProcessOutputTests {
         #expect(captured.read() == .data)
         #expect(captured.pipe.exceededLimit == limit)
     }
+
+    // MARK: - The end of standard error
+
+    /// Characters of one to four bytes, and how many bytes of ASCII come after them. 4,096 bytes are kept.
+    @Test("The end of standard error begins with a whole character", arguments: ["a", "é", "€", "👍"], 0..<4)
+    func tail(_ character: String, _ rest: Int) async throws {
+        let text = String(repeating: character, count: 5_000) + String(repeating: "z", count: rest)
+        let operation = shell("cat >&2; exit 1").with(input: Data(text.utf8))
+        let error = await #expect(throws: ProcessError.self) { try await queue.run(operation) }
+        guard case .failed(_, _, let tail) = error else {
+            Issue.record("It has not failed.")
+            return
+        }
+        let isEnd = text.hasSuffix(tail)
+        #expect(isEnd)
+        #expect((4_093...4_096).contains(tail.utf8.count))
+    }
+
+    @Test("Bytes of standard error that are no text are replaced where nothing was cut", arguments: [1, 4_096])
+    func garbage(_ count: Int) throws {
+        var captured = try CapturedPipe(stream: 1)
+        try captured.write(Data(repeating: 0x80, count: count))
+        #expect(captured.read() == .data)
+        #expect(captured.pipe.tail.unicodeScalars.count == count)
+    }
 }
 
 /// A pipe whose writing end belongs to the test.
