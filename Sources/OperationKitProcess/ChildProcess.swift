@@ -151,18 +151,21 @@ final class ChildProcess: @unchecked Sendable {
         case tooLate
     }
 
-    /// Asks the program and its group to end, once, and unless it was waited for. No further line goes to a closure.
-    /// Can be called on any thread.
+    /// Asks the program and its group to end, once, and unless it was waited for. After the grace period no further line goes to a
+    /// closure. Can be called on any thread.
     ///
     /// The lock is held while the signal is sent. So the program can't be waited for meanwhile, and its number is no other's.
     func terminate(gracePeriod: Duration) {
-        delivery.stop()
+        delivery.end(after: gracePeriod)
         lock.withLock {
             guard case .possible = termination else { return }
             termination = .requested(gracePeriod: gracePeriod)
             signal(gracePeriod > .zero ? SIGTERM : SIGKILL)
         }
     }
+
+    /// Gives the closures no further line.
+    func endLines() { delivery.end(after: .zero) }
 
     /// Closes what tells of the exit, which was seen.
     func exitWasSeen() {

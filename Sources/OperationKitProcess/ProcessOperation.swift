@@ -136,8 +136,9 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         launch(input, settings)
     }
 
-    /// Releases the closures that take lines, which may hold the operation itself.
+    /// Releases the closures that take lines, which may hold the operation itself. They get no further line.
     private func releaseClosures() {
+        lock.withLock { child }?.endLines()
         // Released after unlocking; what they hold may run arbitrary code when it is freed.
         let outputs = lock.withLock {
             [

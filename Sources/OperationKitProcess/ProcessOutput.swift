@@ -90,9 +90,9 @@ public struct ProcessOutputDestination: Sendable {
     /// line counts if it has no line break, too. A line of more than a megabyte comes in parts, which end between two Unicode scalars.
     /// What is no UTF-8 is replaced.
     ///
-    /// After a cancellation, or a timeout, no further line comes: what is left, and what the program still writes, is
-    /// dropped, even if it exits with an accepted status. A call that is being made is not interrupted, and the operation
-    /// ends after it.
+    /// After a cancellation, or a timeout, lines come for the ``ProcessOperation/terminationGracePeriod``, in which the program may say how
+    /// it ends. What is left then is dropped, even if the program exits with an accepted status. A call that is being made is not
+    /// interrupted, and the operation ends after it.
     ///
     /// - Parameter body: The closure. It may block.
     /// - Returns: The destination.

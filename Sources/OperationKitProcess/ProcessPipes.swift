@@ -82,14 +82,21 @@ struct InputPipe {
     }
 }
 
-/// Whether lines still go to the closures of a program. Can be used on any thread.
+/// How long lines go to the closures of a program. Can be used on any thread.
 final class LineDelivery: @unchecked Sendable {
+    /// Longer than any program takes to end, and no overflow.
+    private static let longest = Duration.seconds(1 << 30)
+
     private let lock = NSLock()
-    private var hasStopped = false
+    private var end: ContinuousClock.Instant?
 
-    var isStopped: Bool { lock.withLock { hasStopped } }
+    var isOver: Bool { lock.withLock { end.map { $0 <= .now } ?? false } }
 
-    func stop() { lock.withLock { hasStopped = true } }
+    /// Ends it after some time, unless it ends before.
+    func end(after time: Duration) {
+        let end = ContinuousClock.now + min(max(time, .zero), Self.longest)
+        lock.withLock { self.end = min(self.end ?? end, end) }
+    }
 }
 
 /// The standard output or standard error of a program.
@@ -179,11 +186,11 @@ final class OutputPipe: @unchecked Sendable {
             captured.append(data.prefix(room))
             return data.count <= room
         case .lines(let body):
-            if delivery.isStopped { break }
+            if delivery.isOver { break }
             isHandlerBusy = true
             queue.async { [splitter, delivery] in
                 for line in splitter.value.append(data) {
-                    if delivery.isStopped { break }
+                    if delivery.isOver { break }
                     body(line)
                 }
                 taken()
@@ -197,7 +204,7 @@ final class OutputPipe: @unchecked Sendable {
         guard case .lines(let body) = destination else { return }
         isHandlerBusy = true
         queue.async { [splitter, delivery] in
-            if let line = splitter.value.end(), !delivery.isStopped { body(line) }
+            if let line = splitter.value.end(), !delivery.isOver { body(line) }
             taken()
         }
     }

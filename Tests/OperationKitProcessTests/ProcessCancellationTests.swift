@@ -29,18 +29,20 @@ struct ProcessCancellationTests {
 
     @Test("A program that is asked to end is asked once")
     func once() async throws {
-        let (file, begun) = (folder.url.appendingPathComponent("asked"), Gate())
-        let operation = shell("trap 'echo asked' TERM; echo begun >&2; while true; do sleep 0.02; done")
+        let (lines, begun) = (Shared<[String]>([]), Gate())
+        let operation = shell("trap 'echo asked' TERM; echo begun; while true; do sleep 0.02; done")
         operation.terminationGracePeriod = .milliseconds(300)
-        operation.standardOutput = .file(file)
-        operation.standardError = .lines { _ in begun.open() }
+        operation.standardOutput = .lines { line in
+            lines.change { $0.append(line) }
+            begun.open()
+        }
         queue.addOperation(operation)
         await begun.opened()
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<4 { group.addTask { operation.cancel() } }
         }
         await #expect(throws: CancellationError.self) { try await operation.finished() }
-        #expect(try String(contentsOf: file, encoding: .utf8) == "asked\n")
+        #expect(lines.value == ["begun", "asked"])
     }
 
     @Test("What a program has left behind is ended if its operation is cancelled later", arguments: [false, true])

@@ -15,7 +15,9 @@ struct ProcessOutputTests {
 
     enum Ending: CaseIterable, Sendable { case signal, accepted, afterExit, finishedByOthers }
 
-    @Test("No line comes after a cancellation, however the program ends", arguments: Ending.allCases)
+    @Test(
+        "No line comes after the grace period of a cancellation, however the program ends",
+        arguments: Ending.allCases)
     func linesAfterCancellation(_ ending: Ending) async throws {
         let (began, goOn, lines) = (Gate(), Gate(), EventLog())
         let script =
@@ -25,6 +27,7 @@ struct ProcessOutputTests {
             case .afterExit: "seq 1000; printf end"
             }
         let operation = shell(script)
+        if ending != .finishedByOthers { operation.terminationGracePeriod = .milliseconds(200) }
         operation.standardOutput = .lines { line in
             lines.add(line)
             began.open()
@@ -33,7 +36,12 @@ struct ProcessOutputTests {
         queue.addOperation(operation)
         await began.opened()
         if ending == .afterExit { await eventually("it has not exited") { operation.processIdentifier == nil } }
-        if ending == .finishedByOthers { operation.finish(withError: TestError.first) } else { operation.cancel() }
+        if ending == .finishedByOthers {
+            operation.finish(withError: TestError.first)
+        } else {
+            operation.cancel()
+            try await Task.sleep(for: .milliseconds(200))
+        }
         goOn.open()
         switch ending {
         case .signal: await #expect(throws: CancellationError.self) { try await operation.finished() }
@@ -42,6 +50,22 @@ struct ProcessOutputTests {
         }
         await eventually("the program goes on") { operation.processIdentifier == nil }
         #expect(lines.events.count == 1)
+    }
+
+    @Test("A program that is asked to end may say how it ends")
+    func linesInTheGracePeriod() async throws {
+        let (begun, lines) = (Gate(), EventLog())
+        let operation = shell("trap 'echo saved; exit 0' TERM; echo begun; while true; do sleep 0.02; done")
+        operation.terminationGracePeriod = .seconds(Int64.max)
+        operation.standardOutput = .lines { line in
+            lines.add(line)
+            begun.open()
+        }
+        queue.addOperation(operation)
+        await begun.opened()
+        operation.cancel()
+        try await operation.finished()
+        #expect(lines.events == ["begun", "saved"])
     }
 
     // MARK: - The limit of what is captured
