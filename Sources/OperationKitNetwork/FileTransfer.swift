@@ -134,7 +134,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             guard operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
             guard response.hasFile else {
                 // What was thrown away leaves nothing.
-                if hasStartedOver { file.stop() } else { file.leave() }
+                file.stop()
                 return operation.end(with: .success(DownloadOutput(file: operation.destination, response: response)))
             }
             if expected >= 0, received != expected || file.length != whole {

@@ -138,20 +138,15 @@ final class PartialFile: @unchecked Sendable {
         release()
     }
 
-    /// The server has nothing to put there. What is there stays, also of an earlier download.
-    func leave() {
-        try? handle?.close()
-        handle = nil
-        release()
-    }
-
-    /// The download has ended before it was complete.
+    /// The download has ended before it was complete, or the server has nothing to put there. What an earlier one has left stays.
     func stop() {
         if hasBegun, validator == nil {
             Self.remove(file)
             Self.remove(note)
         }
-        leave()
+        try? handle?.close()
+        handle = nil
+        release()
     }
 
     private func write(_ body: () throws -> Void) throws {
