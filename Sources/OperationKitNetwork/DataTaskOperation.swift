@@ -71,8 +71,7 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
 
     override func send(_ request: URLRequest) throws {
         if case .file(let file) = source, !Self.isFile(file) {
-            let place = file.isFileURL ? file.path : file.absoluteString
-            throw TransferError(.fileDoesNotExist, "there is no file “\(place)”.", of: request)
+            throw TransferError(.fileDoesNotExist, "there is no file “\(file.place)”.", of: request)
         }
         start(
             BodyTransfer(request, for: self, countsUpload: true) { [source] session, request in

@@ -78,8 +78,7 @@ extension DownloadError: LocalizedError, CustomNSError {
     public var errorDescription: String? {
         switch self {
         case .destinationInUse(let file): "“\(file.path)” is being downloaded by another operation."
-        case .cannotWrite(let file, let error):
-            "“\(file.isFileURL ? file.path : file.absoluteString)” could not be written: \(error.localizedDescription)"
+        case .cannotWrite(let file, let error): "“\(file.place)” could not be written: \(error.localizedDescription)"
         }
     }
 

@@ -157,4 +157,7 @@ final class PartialFile: @unchecked Sendable {
 extension URL {
     /// A URL without a scheme as that of the file at its path, which is what Foundation reads and writes; others as they are.
     var asFile: URL { scheme == nil ? URL(fileURLWithPath: path) : self }
+
+    /// How messages call it: the path of a file, or the whole URL.
+    var place: String { isFileURL ? path : absoluteString }
 }
