@@ -177,9 +177,6 @@ final class ChildProcess: @unchecked Sendable {
         state.exited()
     }
 
-    /// Notices that a thread has asked the program to end.
-    func noticeRequest(at now: Duration) { perform(lock.withLock { requested(at: now) }) }
-
     /// Does what is to be done after some time, or after an event.
     func advance(to now: Duration) {
         if outputs.contains(where: { $0.exceededLimit != nil }) {

@@ -11,7 +11,8 @@ final class ProcessMonitor: @unchecked Sendable {
 
     private enum Command {
         case watch(ChildProcess)
-        case terminate(ChildProcess)
+        /// A program was asked to end. ``ChildProcess/advance(to:)`` finds out.
+        case wakeUp
         case handlerReturned(OutputPipe)
     }
 
@@ -39,7 +40,7 @@ final class ProcessMonitor: @unchecked Sendable {
     /// Asks a program to end before this returns, and ends it after the grace period. Does nothing once it has ended.
     func terminate(_ child: ChildProcess, gracePeriod: Duration) {
         child.terminate(gracePeriod: gracePeriod)
-        send(.terminate(child))
+        send(.wakeUp)
     }
 
     private func send(_ command: Command) {
@@ -103,7 +104,7 @@ final class ProcessMonitor: @unchecked Sendable {
         for command in commands {
             switch command {
             case .watch(let child): children.append(child)
-            case .terminate(let child): child.noticeRequest(at: now)
+            case .wakeUp: break
             case .handlerReturned(let pipe): pipe.handlerReturned()
             }
         }
