@@ -157,7 +157,7 @@ import Testing
         "Children of other libraries that finish inside their own cancel() may be cancelled at any moment of their start",
         arguments: Foreign.allCases)
     func cancelThatFinishes(_ kind: Foreign) async {
-        for round in 0..<TestExtent.choose(20, long: 100) {
+        for round in 0..<TestExtent.choose(10, long: 100) {
             let queue = OperationQueue()
             let children = (0..<32 * 8).map { _ in kind.make() }
             let isLate = kind == .waitsForAnother || kind == .isReadyLate

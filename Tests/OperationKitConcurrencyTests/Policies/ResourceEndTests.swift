@@ -169,7 +169,7 @@ import Testing
         arguments: Order.allCases)
     func free(order: Order) async throws {
         let (database, host) = (ExclusiveAccess("database", maximumWaiting: 0), ConcurrencyLimit("host", 1))
-        let operations = (0..<TestExtent.choose(1_000, long: 10_000)).map { number -> AsyncOperation in
+        let operations = (0..<TestExtent.choose(500, long: 10_000)).map { number -> AsyncOperation in
             let operation = AsyncBlockOperation(name: "\(number)") { finish in
                 DispatchQueue.global().async { finish() }
             }

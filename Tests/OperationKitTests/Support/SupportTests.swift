@@ -14,6 +14,6 @@ import Testing
                 checked.change { $0 += 1 }
             })
         #expect(wrong.value == 0)
-        #expect(checked.value == TestExtent.choose(33, long: 100))
+        #expect(checked.value == TestExtent.choose(16, long: 100))
     }
 }
