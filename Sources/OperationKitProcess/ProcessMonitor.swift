@@ -65,12 +65,17 @@ final class ProcessMonitor: @unchecked Sendable {
             for event in ready { handle(event) }
             let now = now
             for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
-                if ok_has_exited(child.processID) != 0 { child.exitWasSeen() }
+                lookForExit(of: child)
             }
             lookAtGroups()
             for child in children { child.advance(to: now) }
             children.removeAll { $0.isOver }
         }
+    }
+
+    /// Notices that a program can be waited for. A descriptor that tells of the exit stays ready; macOS tells of it shortly before that.
+    private func lookForExit(of child: ChildProcess) {
+        if ok_has_exited(child.processID) != 0 { child.exitWasSeen() }
     }
 
     /// Notices which programs that were asked to end are alone in their groups.
@@ -161,7 +166,7 @@ final class ProcessMonitor: @unchecked Sendable {
 
     private func handle(_ event: Event) {
         switch event {
-        case .exit(let child): child.exitWasSeen()
+        case .exit(let child): lookForExit(of: child)
         case .writable(let child):
             if child.input?.write() == false { child.input = nil }
         case .readable(let child, let pipe):
