@@ -105,6 +105,23 @@ import Testing
         #expect(circuit.state == .open)
     }
 
+    @Test("A retry waits as long as the circuit that it requires is open, whatever its backoff")
+    func retry() async throws {
+        let backoff = Backoff.linear(.seconds(1), increment: .zero, maximum: .seconds(1))
+        let retry = RetryOperation(RetryPolicy(maximumAttempts: 4, backoff: backoff, jitter: .none)) { attempt in
+            TaskOperation { if attempt < 4 { throw TestError.numbered(attempt) } }
+        }
+        retry.require(makeCircuit())
+        retry.clock = clock
+        retry.start()
+        for second in [1, 1, 29] { await clock.pass(.seconds(second)) }
+        try await retry.finished()
+        #expect(clock.now.offset == .seconds(31))
+        #expect(
+            retry.attempts.map { $0.error as? TestError } == [.numbered(1), .numbered(2), nil, nil]
+                && (retry.attempts[2].error as? CircuitOpenError)?.retryAfter == .seconds(29))
+    }
+
     @Test("Cancellations do not count, timeouts do") func outcomes() async throws {
         let circuit = makeCircuit()
         for _ in 0..<9 {
