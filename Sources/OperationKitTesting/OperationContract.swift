@@ -16,7 +16,8 @@ import OperationKit
 ///
 /// Operations of the class are put through every situation: run on a queue and by hand, cancelled before the start, while they work and at
 /// random moments on other threads, finished from outside, awaited, released. Each operation that does not do what it should is a
-/// ``Violation``, with a sentence that says how to mend the class.
+/// ``Violation``, with a sentence that says how to mend the class. A violation may spoil other situations, such as an operation that never
+/// finishes. These are left out then, and ``Report/situations`` says so: mend the class, and try it again.
 ///
 /// The closure is called some hundred times, on any thread, and has to make a new operation each time, with its input set, and ready to
 /// start, or soon so: what it depends on finishes, and its own `isReady` becomes true. Its work should take milliseconds, so replace
@@ -28,7 +29,7 @@ import OperationKit
 /// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one. A class that blocks the thread which
 /// asks it, for longer than the limit, is not tried any further, and the thread stays behind.
 public enum OperationContract {
-    /// Tries a class, and returns the rules that it breaks, each once.
+    /// Tries a class, and returns the rules that were seen to be broken, each once.
     ///
     /// - Parameters:
     ///   - limit: How long an operation may take. One that takes longer never ends.
@@ -146,9 +147,9 @@ public enum OperationContract {
 
     /// What was tried, and what was found.
     public struct Report: Sendable, CustomStringConvertible {
-        /// The rules that are broken, each once.
+        /// The rules that were seen to be broken, each once.
         public let violations: [Violation]
-        /// The situations that were tried, in order, and why one was left out.
+        /// The situations that were tried, in order, and why others were left out.
         public let situations: [String]
         /// How many operations were made.
         public let operationCount: Int

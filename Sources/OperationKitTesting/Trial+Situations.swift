@@ -263,7 +263,10 @@ extension Trial {
     func release() throws {
         // What stops the work may keep it, too.
         for (end, isCancelled) in [("finished", false), ("cancelled while it worked, and finished", true)] {
-            if isCancelled, record.hasFound(.finishesWhenCancelled) { return }
+            if isCancelled, record.hasFound(.finishesWhenCancelled) {
+                record.began("not tried: releasing it after a cancellation, because of what was found before")
+                return
+            }
             weak var released: Operation?
             var hasEnded = false
             try autoreleased {

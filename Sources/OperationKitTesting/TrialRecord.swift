@@ -38,7 +38,11 @@ final class TrialRecord: @unchecked Sendable {
     /// Whether the trial has ended, or its thread was left behind. Nothing counts any more then.
     var hasEnded: Bool { condition.withLock { isOver } }
 
-    var violationCount: Int { condition.withLock { violations.count } }
+    /// How many of the broken rules may keep an operation from ending, or damage its queue.
+    var spoilingViolationCount: Int { condition.withLock { violations.keys.count { !Self.harmless.contains($0) } } }
+
+    private static let harmless = Set<OperationContract.Rule>(
+        [.executesWhileWorking, .isAsynchronous, .usesTheLibrary])
 
     func hasFound(_ rule: OperationContract.Rule) -> Bool { condition.withLock { violations[rule] != nil } }
 

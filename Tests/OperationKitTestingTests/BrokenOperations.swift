@@ -184,6 +184,19 @@ final class Leaking: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Breaks four rules, none of which keeps it from ending.
+final class BreakingSeveral: ForeignOperation, @unchecked Sendable {
+    override var isAsynchronous: Bool { false }
+    override var isExecuting: Bool { false }
+    override func cancel() {
+        if lock.withLock({ state == .executing }) { finish() }
+    }
+    override func work() {
+        Leaking.keptLock.withLock { unsafe Leaking.kept.append(self) }
+        super.work()
+    }
+}
+
 /// Keeps what is cancelled while it works.
 final class LeakingWhenCancelled: AsyncOperation, @unchecked Sendable {
     override func main() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish() } }

@@ -72,6 +72,17 @@ struct OperationContractTests {
         }
     }
 
+    @Test("A class that breaks several rules is found with all of them, unless one spoils the other situations")
+    func severalRules() async {
+        let rules: [Rule] = [.executesWhileWorking, .isAsynchronous, .marksCancellation, .isReleased]
+        let all = await report(rules) { BreakingSeveral() }
+        #expect(all.violations.map(\.rule) == rules, "\(all)")
+        let stopped = await report([.finishes]) { NeverFinishing() }
+        #expect(
+            stopped.situations.suffix(2)
+                == ["it is started by hand", "not tried: what is left, because of what was found before"])
+    }
+
     @Test("A class that blocks the thread that asks it is found, and does not hold up the report")
     func blockingClasses() async {
         let cases: [(OperationContract.Rule, @Sendable () throws -> Operation)] = [
