@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #ifdef __APPLE__
+#include <crt_externs.h>
 #include <sys/event.h>
 #endif
 #ifdef __linux__
@@ -61,6 +62,14 @@ int ok_pipe(int descriptors[2], int end) {
     return 0;
 }
 
+static char *const *own_environment(void) {
+#ifdef __APPLE__
+    return *_NSGetEnviron();  // A library does not see the variable.
+#else
+    return environ;
+#endif
+}
+
 int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *const environment[],
              const char *directory, const int streams[3]) {
     posix_spawn_file_actions_t actions;
@@ -90,6 +99,7 @@ int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *co
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
     if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 #endif
+    if (!environment) environment = own_environment();
     if (error == 0) error = posix_spawn(process, path, &actions, &attributes, arguments, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);

@@ -29,7 +29,8 @@ struct PreparedLaunch {
     private let command: String
     private let path: String
     private let arguments: [String]
-    private let variables: [String]
+    /// `nil` for those of this process, whose values may be no text.
+    private let variables: [String]?
     private let directory: String?
     private var streams: [Descriptor] = []
     private var input: InputPipe?
@@ -43,10 +44,9 @@ struct PreparedLaunch {
     /// - Throws: A ``ProcessError``. Nothing is left open then.
     init(_ request: LaunchRequest) throws(ProcessError) {
         command = CommandLine.description(of: request.executable, request.arguments)
-        let environment = request.environment ?? ProcessInfo.processInfo.environment
-        variables = environment.map { "\($0.key)=\($0.value)" }
-        try ExecutableSearch.check([request.executable] + request.arguments + variables, command: command)
-        path = try ExecutableSearch.path(of: request.executable, environment: environment, command: command)
+        variables = request.environment?.map { "\($0.key)=\($0.value)" }
+        try ExecutableSearch.check([request.executable] + request.arguments + (variables ?? []), command: command)
+        path = try ExecutableSearch.path(of: request.executable, environment: request.environment, command: command)
         arguments = [path] + request.arguments
         if let directory = request.directory {
             try ExecutableSearch.check(directory: directory, command: command)
@@ -239,10 +239,11 @@ final class ChildProcess: @unchecked Sendable {
     private func captured(_ stream: Int) -> Data { outputs.first { $0.stream == stream }?.captured ?? Data() }
 }
 
-/// Calls a closure with the strings as a list that ends with a null pointer.
+/// Calls a closure with the strings as a list that ends with a null pointer, or with `nil` if there is no list.
 private func withCStrings<Result>(
-    _ strings: [String], _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Result
+    _ strings: [String]?, _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Result
 ) -> Result {
+    guard let strings else { return unsafe body(nil) }
     let pointers = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: strings.count + 1)
     for (index, string) in strings.enumerated() { unsafe pointers[index] = unsafe strdup(string) }
     unsafe pointers[strings.count] = nil

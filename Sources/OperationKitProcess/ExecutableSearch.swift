@@ -7,11 +7,11 @@ enum ExecutableSearch {
     ///
     /// - Parameters:
     ///   - name: A name, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
-    ///   - environment: The environment of the program, whose `PATH` counts, if it has one.
+    ///   - environment: The environment of the program, whose `PATH` counts, if it has one; `nil` for that of this process.
     ///   - command: What errors call the program.
     /// - Returns: An absolute path.
     /// - Throws: An error, if there is no such program, or none that may be executed.
-    static func path(of name: String, environment: [String: String], command: String) throws(ProcessError) -> String {
+    static func path(of name: String, environment: [String: String]?, command: String) throws(ProcessError) -> String {
         let current = FileManager.default.currentDirectoryPath
         if name.contains("/") {
             let path = name.hasPrefix("/") ? name : current + "/" + name
@@ -19,7 +19,7 @@ enum ExecutableSearch {
             guard isExecutable(path) else { throw .notExecutable(command: command, path: path) }
             return path
         }
-        let list = environment["PATH"] ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        let list = environment?["PATH"] ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
         var refused: String?
         for folder in list.split(separator: ":", omittingEmptySubsequences: false) where !name.isEmpty {
             // The program may run in another directory.

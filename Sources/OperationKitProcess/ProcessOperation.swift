@@ -64,7 +64,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     ///   - executable: The name of the program, which is looked up in `PATH`, or its path.
     ///   - arguments: Its arguments.
     ///   - directory: The directory in which it runs. The default is that of this process.
-    ///   - environment: Its environment variables. The default is those of this process.
+    ///   - environment: Its environment variables. The default is those of this process, unchanged.
     ///   - name: The name of the operation. The default is the command.
     public init(
         _ executable: String, _ arguments: [String] = [], directory: URL? = nil, environment: [String: String]? = nil,

@@ -36,6 +36,21 @@ struct ProcessLaunchTests {
         #expect(output.text.hasSuffix("/deep"))
     }
 
+    // MARK: - Environment
+
+    @Test("A variable of this process that is no UTF-8 reaches the program as it is, unless an environment is set")
+    func inheritedBytes() async {
+        await #expect(processExitsWith: .success) {
+            let bytes: [UInt8] = [0x61, 0xff, 0xfe, 0x62]
+            unsafe setenv("BAD", (bytes + [0]).map { CChar(bitPattern: $0) }, 1)
+            let queue = OperationQueue()
+            let inherited = try await queue.run(ProcessOperation("printenv", ["BAD"]))
+            let replaced = try await queue.run(ProcessOperation("printenv", environment: ["GOOD": "ä"]))
+            #expect(inherited.standardOutput == Data(bytes + [0x0a]))
+            #expect(replaced.text == "GOOD=ä")
+        }
+    }
+
     // MARK: - What cannot be started
 
     @Test(

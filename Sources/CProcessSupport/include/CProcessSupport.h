@@ -15,7 +15,8 @@ int ok_open(const char *path, int flags);
 int ok_pipe(int descriptors[2], int end);
 
 /// Starts a program in a process group of its own, without blocked or ignored signals, and with three descriptors as its
-/// standard streams. Every other descriptor is closed. Returns 0, or an error number.
+/// standard streams. Every other descriptor is closed. Without an environment it gets that of this process, byte by byte.
+/// Returns 0, or an error number.
 int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *const environment[],
              const char *directory, const int streams[3]);
 
