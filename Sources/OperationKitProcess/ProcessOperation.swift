@@ -19,8 +19,9 @@ public import OperationKit
 /// | exits with another status, or is ended by a signal | ends with ``ProcessError/failed(command:termination:standardError:)`` |
 /// | cannot be started | ends with another ``ProcessError``, and nothing was started |
 ///
-/// Cancelling the operation sends `SIGTERM` to the program and the programs that it started, before `cancel()` returns, and after
-/// the ``terminationGracePeriod`` `SIGKILL`. A program that has not been started by then is not started any more. The operation ends
+/// Cancelling the operation sends `SIGTERM` to the program and its process group, before `cancel()` returns, and after the
+/// ``terminationGracePeriod`` `SIGKILL`. Programs that it started get them unless they have left that group, as daemons and the jobs of
+/// an interactive shell do. A program that has not been started by then is not started any more. The operation ends
 /// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
 /// of its group still run then, the end waits for them, for as long as the grace period at most. A program that exits with an
 /// accepted status nevertheless has succeeded. A cancellation after the exit of the program and before the end of the
