@@ -3,6 +3,8 @@ import Dispatch
 /// What a run has to do.
 struct CollectionWork: Sendable {
     let source: any ItemSource
+    /// What errors call the items.
+    let names: ItemNames
     /// The maximum number of items in flight, at least 1.
     let limit: Int
     let failurePolicy: FailurePolicy
@@ -54,7 +56,7 @@ final class CollectionDriver: Sendable {
     ///   - itemEnded: Called after each end of an item but before the end of the run, on the thread that reported it.
     init(_ work: CollectionWork, qos: DispatchQoS = .unspecified, itemEnded: (@Sendable () -> Void)? = nil) {
         let source = work.source
-        names = source.names
+        names = work.names
         tasks = work.tasks
         self.qos = qos
         self.itemEnded = itemEnded

@@ -38,10 +38,10 @@ extension CollectionOperation {
         guard case .completion(let perform) = strategy.method else {
             return try await performOperation(by: strategy, next: { iterator.next() }, failed: failed)
         }
-        let source = SequenceSource(
-            iterator, strategy.names, unitSize: strategy.unitSize, perform: perform, failed: failed)
+        let source = SequenceSource(iterator, unitSize: strategy.unitSize, perform: perform, failed: failed)
         let driver = CollectionDriver(
-            CollectionWork(source: source, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
+            CollectionWork(
+                source: source, names: strategy.names, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
         let isCancelled = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 driver.start { _, isCancelled in continuation.resume(returning: isCancelled) }

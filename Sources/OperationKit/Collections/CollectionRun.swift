@@ -263,8 +263,6 @@ private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked S
     }
 
     // A run is never consumed, and describes itself as a leaf does.
-    func detach() {}
-    func removeAll() -> [Operation] { [] }
     func operations(atMost limit: Int) -> [Operation]? { [] }
     func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies? { nil }
     func snapshot(atMost count: Int) -> ChildSnapshot? { nil }

@@ -93,7 +93,7 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
             }
         }
         return CollectionWork(
-            source: ArraySource(items, names, unitSize: unitSize, perform: perform), limit: limit,
+            source: ArraySource(items, unitSize: unitSize, perform: perform), names: names, limit: limit,
             failurePolicy: failurePolicy, tasks: tasks)
     }
 }
@@ -112,12 +112,13 @@ extension CollectionStrategy.Method {
         case .completion(let perform):
             // A run of its own makes sure that there is one end.
             let names = ItemNames(type: names.type, unit: names.unit, firstIndex: index)
-            let source = ArraySource(items, names, unitSize: max(items.count, 1)) { items, _, completion in
+            let source = ArraySource(items, unitSize: max(items.count, 1)) { items, _, completion in
                 perform(items, unit, completion)
             }
             let error = await withCheckedContinuation { continuation in
-                CollectionDriver(CollectionWork(source: source, limit: 1, failurePolicy: .continueAll))
-                    .start { slots, _ in continuation.resume(returning: slots[0]) }
+                CollectionDriver(
+                    CollectionWork(source: source, names: names, limit: 1, failurePolicy: .continueAll)
+                ).start { slots, _ in continuation.resume(returning: slots[0]) }
             }
             if let error { throw error }
         case .async(let perform):

@@ -16,7 +16,6 @@ struct ItemNames: Sendable {
 
 /// The items of a run, without their type.
 protocol ItemSource: AnyObject, Sendable {
-    var names: ItemNames { get }
     /// The number of items. `nil` if they have to be read.
     var count: Int? { get }
 
@@ -40,7 +39,6 @@ struct ItemContents {
 
 /// The items of an array.
 final class ArraySource<Item: Sendable>: ItemSource {
-    let names: ItemNames
     let count: Int?
     private let size: Int
     private let items: [Item]
@@ -50,11 +48,9 @@ final class ArraySource<Item: Sendable>: ItemSource {
     ///
     /// - Parameters:
     ///   - items: The items.
-    ///   - names: What errors call them.
     ///   - unitSize: The number of items of a unit, at least 1.
     ///   - perform: Performs the items of a unit.
-    init(_ items: [Item], _ names: ItemNames, unitSize: Int, perform: @escaping CollectionStrategy<Item>.Perform) {
-        self.names = names
+    init(_ items: [Item], unitSize: Int, perform: @escaping CollectionStrategy<Item>.Perform) {
         size = unitSize
         count = unitCount(items.count, size: size)
         self.items = items
@@ -77,7 +73,6 @@ where Iterator.Element: Sendable {
     typealias Item = Iterator.Element
     typealias Failed = @Sendable (CollectionFailure<Item>) -> Void
 
-    let names: ItemNames
     private let size: Int
     private var iterator: Iterator
     private let perform: CollectionStrategy<Item>.Perform
@@ -87,15 +82,13 @@ where Iterator.Element: Sendable {
     ///
     /// - Parameters:
     ///   - iterator: The items.
-    ///   - names: What errors call them.
     ///   - unitSize: The number of items of a unit, at least 1.
     ///   - perform: Performs the items of a unit.
     ///   - failed: Called with each item of a unit that has failed.
     init(
-        _ iterator: sending Iterator, _ names: ItemNames, unitSize: Int,
-        perform: @escaping CollectionStrategy<Item>.Perform, failed: @escaping Failed
+        _ iterator: sending Iterator, unitSize: Int, perform: @escaping CollectionStrategy<Item>.Perform,
+        failed: @escaping Failed
     ) {
-        self.names = names
         size = unitSize
         self.iterator = iterator
         self.perform = perform

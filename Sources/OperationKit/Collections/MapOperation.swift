@@ -131,21 +131,15 @@ extension MapOperation {
             ended: { index, result in
                 results[index] = result
                 progress.completedUnitCount += 1
-                guard failurePolicy == .cancelRemaining, case .failure(let error) = result else { return true }
-                return error.isCancellation
+                return failurePolicy == .continueAll || result.error?.isCancellation != false
             })
         let outputs = results.compactMap { try? $0.get() }
         if outputs.count == input.count { return outputs }
         // Not if it has ended with an outcome from outside: what can be read from then on does not change any more.
         withState { [results] in if $0.lifecycle.acceptsOutcome { unsuccessfulResults = results } }
-        throw error(of: results)
-    }
-
-    private func error(of results: [Result<Output, any Error>]) -> any Error {
         let failures = SuboperationError.failures(of: results.map(\.error), unitName: "item")
-        let error = CompoundOperationError.error(
+        throw CompoundOperationError.error(
             name: displayName, failures, isCancelled: isCancelled || failures.isEmpty,
-            reason: cancellationReason)
-        return error ?? CancellationError()
+            reason: cancellationReason) ?? CancellationError()
     }
 }

@@ -4,7 +4,7 @@ import Foundation
 // depend on what is inside it, nor be inside itself.
 extension AsyncOperation {
     /// Traps if a composite would contain itself.
-    final func requireNotInside(_ operation: Operation) {
+    func requireNotInside(_ operation: Operation) {
         precondition(
             !isInside(operation),
             "OperationKit: “\(operation.displayName)” cannot be added to “\(displayName)”: it would contain itself")
@@ -14,7 +14,7 @@ extension AsyncOperation {
     ///
     /// - Throws: ``CompoundAdditionError``, if the composite is inside the operation, or may be: one that executes and is a
     ///   composite itself waits for its children, so both would wait for each other.
-    final func requireOutside(_ operation: AsyncOperation) throws {
+    func requireOutside(_ operation: AsyncOperation) throws {
         if isInside(operation) || operation.children != nil && operation.isExecuting {
             throw CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: displayName)
         }
@@ -28,7 +28,7 @@ extension AsyncOperation {
     /// - Parameters:
     ///   - operation: The operation.
     ///   - add: Adds the dependency.
-    final func addDependency(on operation: Operation, _ add: () -> Void) {
+    func addDependency(on operation: Operation, _ add: () -> Void) {
         // Recorded before the check, so that another thread that puts the operation inside after the check finds it.
         guard let dependencies = children?.dependencies(of: self, recording: true) else { return add() }
         dependencies.add(operation) {
@@ -49,7 +49,7 @@ extension AsyncOperation {
     /// Complexity: O(1) for an operation without children on which no composite depends. Otherwise linear in what is inside
     /// the operation, or in the composites around this one that have not started and their dependencies, whichever takes
     /// fewer steps; in what is inside, if one of these composites depends on a foreign operation that has not finished.
-    final func waitingOperation(for child: Operation) -> AsyncOperation? {
+    func waitingOperation(for child: Operation) -> AsyncOperation? {
         let (isPending, parent) = withState { ($0.lifecycle.isPending, $0.parent) }
         guard isPending, parent != nil || recordedDependencies != nil else { return nil }
         guard (child as? AsyncOperation)?.ownChildren != nil else { return firstToWait(for: CollectionOfOne(child)) }
@@ -125,7 +125,7 @@ extension Operation {
     ///
     /// Complexity: O(1) if the other one is no composite, or is a child of this one. Otherwise linear in the composites
     /// around this one, or in what is inside the other one, whichever are fewer; in the latter for a foreign operation.
-    final func isInside(_ other: Operation) -> Bool {
+    func isInside(_ other: Operation) -> Bool {
         if self === other { return true }
         guard (other as? AsyncOperation)?.ownChildren != nil else { return false }
         guard let operation = self as? AsyncOperation else { return other.parts.contains { $0 === self } }

@@ -33,13 +33,10 @@ public enum CompoundOperationError: Error {
         var open: [any Error] = [self]
         while let error = open.popLast() {
             switch error as? CompoundOperationError {
-            case .suboperationFailure(_, let errors):
-                open += errors.reversed().map(\.error)
-            case .cancelled(_, let errors, let reason):
-                if let reason, !reason.isCancellation { open.append(reason) }
-                open += errors.reversed().map(\.error)
-            default:
-                leaves.append(error)
+            case .dependencyCycle, nil: leaves.append(error)
+            case let compound?:
+                if case .cancelled(_, _, let reason?) = compound, !reason.isCancellation { open.append(reason) }
+                open += compound.suboperationErrors.reversed().map(\.error)
             }
         }
         return leaves

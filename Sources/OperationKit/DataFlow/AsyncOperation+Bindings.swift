@@ -120,18 +120,29 @@ extension BindingTarget {
     public func bind<Source: Operation>(
         to source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
     ) {
-        depend(on: source) { target, source in
+        addDependency(source)
+        let sourceName = source.ownName
+        // The dependency holds the source, the handler does not, because Foundation's lists are taken apart without
+        // recursion when a chain is freed, and closures would not be.
+        let isAdded = addStartHandler { [weak source] target in
+            guard let source else {
+                throw DependencyError.dependencyUnfinished(
+                    operation: target.displayName, dependency: sourceName ?? String(describing: Source.self))
+            }
             // The handler was added to this operation, so the cast succeeds.
             if let target = target as? Self { try transfer(target, source) }
         }
+        if isAdded { return }
+        ExecutionRecording.current.report(
+            .lateDependency(operation: displayName, dependency: source.displayName))
     }
 
     func bindAfterSuccess<Source: Operation>(
         of source: Source, _ transfer: @escaping @Sendable (_ target: Self, _ source: Source) throws -> Void
     ) {
-        depend(on: source) { target, source in
+        bind(to: source) { target, source in
             try target.checkSuccess(of: source)
-            if let target = target as? Self { try transfer(target, source) }
+            try transfer(target, source)
         }
     }
 }
@@ -155,32 +166,10 @@ extension AsyncOperation {
     ///
     /// - Parameter dependency: The operation that has to finish first, with success. Not this one.
     public final func requireSuccess(of dependency: Operation) {
-        depend(on: dependency) { target, dependency in try target.checkSuccess(of: dependency) }
+        bindAfterSuccess(of: dependency) { _, _ in }
     }
 
-    /// Adds a dependency, and what is to be done between its end and this operation's work.
-    ///
-    /// The dependency holds the source, the handler does not, because Foundation's lists are taken apart without
-    /// recursion when a chain is freed, and closures would not be.
-    fileprivate final func depend<Source: Operation>(
-        on source: Source, then handler: @escaping @Sendable (AsyncOperation, Source) throws -> Void
-    ) {
-        precondition(source !== self, "OperationKit: “\(displayName)” cannot depend on itself")
-        addDependency(source)
-        let sourceName = source.ownName
-        let isAdded = addStartHandler { [weak source] target in
-            guard let source else {
-                throw DependencyError.dependencyUnfinished(
-                    operation: target.displayName, dependency: sourceName ?? String(describing: Source.self))
-            }
-            try handler(target, source)
-        }
-        if isAdded { return }
-        ExecutionRecording.current.report(
-            .lateDependency(operation: displayName, dependency: source.displayName))
-    }
-
-    fileprivate final func checkSuccess(of source: Operation) throws {
+    fileprivate func checkSuccess(of source: Operation) throws {
         guard source.isFinished else {
             throw DependencyError.dependencyUnfinished(operation: displayName, dependency: source.displayName)
         }

@@ -91,11 +91,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     ///
     /// Called under the conditions of ``AsyncOperation/main()``.
     open func main(input: Input) {
-        #if DEBUG
         finishInDefaultMain()
-        #else
-        finish()
-        #endif
     }
 
     /// Does nothing: ``main(input:)`` is called by `start()`.
@@ -210,7 +206,7 @@ extension IOOperation {
     ///   - describe: Called for descriptions, on any thread.
     ///   - body: Called once with the input, and released when it returns. The operation is kept alive meanwhile, so the
     ///     body refers to it unowned. If it throws, the children are cancelled.
-    final func becomeComposite(
+    func becomeComposite(
         of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in },
         body: @escaping @Sendable (_ input: Input) async throws -> Output
     ) {
@@ -218,7 +214,7 @@ extension IOOperation {
     }
 
     /// The same, for a body that takes something else than the input. `take` returns `nil` if the operation has ended instead.
-    final func becomeComposite<Given: Sendable>(
+    func becomeComposite<Given: Sendable>(
         of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void,
         taking take: @escaping @Sendable (IOOperation) -> Given?,
         body: @escaping @Sendable (_ given: Given) async throws -> Output
@@ -254,7 +250,7 @@ extension IOOperation {
     ///   - children: The scheduler of the children.
     ///   - start: Starts the children that are there already.
     ///   - body: The body. Returns whether it did not throw.
-    final func runBody(
+    func runBody(
         in children: ChildScheduler, start: () -> Void, _ body: @escaping @Sendable () async -> Bool
     ) {
         children.machine.withLock { $0.hasRunningBody = true }

@@ -226,7 +226,10 @@ extension MacroOperation {
         to newSource: any OutputSource<Next>, append: (MacroOperation<Input, Next>, any OutputSource<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
         var taken: (any OutputSource<Output>)?
-        let refusal = consume { taken = source.take() }
+        let refusal = consume {
+            taken = source.take()
+            steps.children.detach()
+        }
         let macro = MacroOperation<Input, Next>(
             steps: taken == nil ? StepList() : steps, first: taken == nil ? nil : first, source: newSource)
         macro.name = name

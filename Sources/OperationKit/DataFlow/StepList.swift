@@ -81,14 +81,8 @@ final class StepList: Sendable {
         refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
     }
 
-    /// Runs the steps.
-    func run(for composite: AsyncOperation) {
-        prepare(for: composite)
-        children.run()
-    }
-
     /// Called before the steps run, or end without running, as the children of a composite. Ends it if they must not run.
-    private func prepare(for composite: AsyncOperation) {
+    func prepare(for composite: AsyncOperation) {
         if let refusal = state.withLock({ $0.refusal }) { composite.finish(withError: refusal(composite.displayName)) }
     }
 
@@ -126,9 +120,9 @@ extension IOOperation {
     /// Gives the steps or jobs to a longer chain, which takes them over as they are. This operation ends with an error when
     /// it is started.
     ///
-    /// - Parameter take: Called with the lock held, if they can be given away.
+    /// - Parameter take: Called with the lock held, if they can be given away. Takes the children away from this operation.
     /// - Returns: Why they cannot.
-    final func consume(_ take: () -> Void = {}) -> ChainError? {
+    func consume(_ take: () -> Void) -> ChainError? {
         let name = displayName
         let consumed = ChainError.consumed(chain: name)
         // Released after unlocking, as this may be the last reference.
@@ -139,7 +133,6 @@ extension IOOperation {
             if isConsumed { return consumed }
             if !state.lifecycle.isPending { return .alreadyStarted(chain: name) }
             take()
-            children?.detach()
             _ = state.lifecycle.finished(with: .failure(consumed))
             return nil
         }
@@ -148,17 +141,18 @@ extension IOOperation {
     }
 
     /// Hands the input to the first step, and runs the steps. If there is none, ends the operation with an error.
-    final func run(_ steps: StepList, from first: (any InputReceiver<Input>)?) {
+    func run(_ steps: StepList, from first: (any InputReceiver<Input>)?) {
         guard let input = requiredInput() else { return }
         first?.input = input
-        steps.run(for: self)
+        steps.prepare(for: self)
+        steps.children.run()
     }
 
     /// Makes the operation run after others, and take its input from steps before.
     ///
     /// The dependencies are removed right before `main()`, after all bindings have been served: otherwise the last step of a
     /// chain would hold all steps before it.
-    final func takeInput(after sources: [AsyncOperation], input: @escaping @Sendable () -> Input?) {
+    func takeInput(after sources: [AsyncOperation], input: @escaping @Sendable () -> Input?) {
         let references = sources.map { source in
             addDependency(source)
             return WeakReference(source)

@@ -24,7 +24,7 @@ final class TaskWork<Input: Sendable, Output: Sendable>: @unchecked Sendable {
 
 extension IOOperation {
     /// Starts the task. If its closure cancels it, the operation is cancelled too: soon, and before it ends.
-    final func startTask(with input: Input) {
+    func startTask(with input: Input) {
         let priority = qualityOfService.equivalents.priority
         withState { state in
             // The closure is not called before the lock is released, so from its beginning on `Task.isCancelled` is what
@@ -61,7 +61,7 @@ extension IOOperation {
     }
 
     /// Describes what the closure waits for; `nil` once it goes on.
-    final func setWait(_ description: String?) {
+    func setWait(_ description: String?) {
         lock.withLock { taskWork?.wait = description }
     }
 }

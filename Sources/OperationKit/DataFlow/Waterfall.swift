@@ -288,7 +288,7 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> WaterfallStep<Next>
     ) -> Waterfall<Input, Next> {
-        let refusal = consume()
+        let refusal = consume(jobs.children.detach)
         let waterfall = Waterfall<Input, Next>(refusal == nil ? jobs : WaterfallJobs())
         waterfall.name = self.name
         waterfall.input = input

@@ -29,7 +29,7 @@ extension AsyncOperation {
         set {
             setPolicy("a timeout") {
                 $0.timeout = newValue
-                $0.limit = .due { $0.beginTimeout() }
+                $0.beginLimit = { $0.beginTimeout() }
             }
         }
     }
@@ -80,7 +80,7 @@ extension AsyncOperation {
     }
 
     /// The timer for deadlines of the operation's ``clock``.
-    final var timer: DeadlineTimer {
+    var timer: DeadlineTimer {
         withState { $0.gates?.clock }?.value.timer ?? .continuous
     }
 
@@ -89,7 +89,7 @@ extension AsyncOperation {
     /// - Parameters:
     ///   - policy: What the report calls it.
     ///   - change: Called with the lock held. It returns what was replaced.
-    final func setPolicy<Replaced>(_ policy: @autoclosure () -> String, _ change: (StartGates) -> Replaced) {
+    func setPolicy<Replaced>(_ policy: @autoclosure () -> String, _ change: (StartGates) -> Replaced) {
         let replaced = withState { state -> Replaced? in
             state.lifecycle.isPending ? change(state.requiredGates()) : nil
         }
@@ -103,7 +103,7 @@ extension AsyncOperation {
     /// Begins the time in which the work has to end, if that is limited.
     ///
     /// - Returns: The deadline, which is armed as long as it is held.
-    private final func beginTimeout() -> ArmedDeadline? {
+    private func beginTimeout() -> ArmedDeadline? {
         guard let timeout else { return nil }
         if timeout > .zero {
             // A closure that captures nothing needs no memory.
@@ -113,7 +113,7 @@ extension AsyncOperation {
         return nil
     }
 
-    private final func timeoutExpired() {
+    private func timeoutExpired() {
         guard let timeout else { return }
         cancel(withError: OperationTimeoutError(operation: displayName, timeout: timeout))
     }

@@ -96,7 +96,10 @@ package final class DeadlineTimer: Sendable {
 
     /// Begins a sleep in place of the one before.
     private func begin(_ sleep: TimerSleep) {
-        if usesThread { return wakeThread() }
+        if usesThread {
+            if state.withLock({ exchange(&$0.hasThread, with: true) }) { return state.signal() }
+            return detachThread { while let due = self.nextDue() { self.call(due) } }
+        }
         let task = startLibraryTask(priority: .high) { await self.run(sleep) }
         let replaced = state.withLock { state in
             // Another thread may have begun an even shorter sleep meanwhile.
@@ -121,15 +124,6 @@ package final class DeadlineTimer: Sendable {
         let (due, next) = state.withLock { $0.machine.woke(sleep.task, at: now) }
         call(due)
         return next
-    }
-
-    private func wakeThread() {
-        if state.withLock({ exchange(&$0.hasThread, with: true) }) { return state.signal() }
-        detachThread { self.runThread() }
-    }
-
-    private func runThread() {
-        while let due = nextDue() { call(due) }
     }
 
     /// Blocks the timer's thread until something is due. Returns `nil` when the thread is to end.
@@ -207,11 +201,10 @@ package final class LatestDeadline: Sendable {
     }
 
     private func hold(_ deadline: ArmedDeadline?, number: Int) {
-        let unneeded = current.withLock { current in
+        // Released after unlocking, as it takes the lock of the timer.
+        _ = current.withLock { current in
             current.number > number ? deadline : exchange(&current, with: (number, deadline)).deadline
         }
-        // Released after unlocking, as it takes the lock of the timer.
-        withExtendedLifetime(unneeded) {}
     }
 }
 

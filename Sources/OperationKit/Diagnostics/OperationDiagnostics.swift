@@ -103,13 +103,13 @@ extension OperationDiagnostics {
 
 extension AsyncOperation {
     /// What the operation does, as in its `debugDescription`, without times.
-    package final var activityInMessages: String { status(at: nil).text }
+    package var activityInMessages: String { status(at: nil).text }
 
     /// How far its children have come, from 0 to 1.
-    package final var childrenFraction: Double { children?.fraction ?? 0 }
+    package var childrenFraction: Double { children?.fraction ?? 0 }
 
     /// How many of its children run at the same time, if that is limited.
-    package final var childLimit: Int? {
+    package var childLimit: Int? {
         (children as? ChildScheduler).flatMap { $0.limit < 0 ? nil : $0.limit }
     }
 
@@ -117,7 +117,7 @@ extension AsyncOperation {
     ///
     /// - Parameter count: How many of them are returned.
     /// - Returns: The children, how many others there are, and remarks on all of them. `nil` if it is no composite.
-    package final func unfinishedChildren(
+    package func unfinishedChildren(
         atMost count: Int
     ) -> (children: [(operation: Operation, name: String)], omitted: Int, remarks: [String])? {
         guard let snapshot = ownChildren?.snapshot(atMost: count) else { return nil }

@@ -181,10 +181,10 @@ let closureLimit = 64
 @available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
 final class LibraryExecutor: TaskExecutor {
     static let shared = LibraryExecutor()
-    private static let processorCount = max(2, ProcessInfo.processInfo.activeProcessorCount)
 
     /// More than there are places for closures of users, so that these never block all of them.
-    private let threads = DedicatedThreads(promptCount: processorCount, limit: closureLimit + 32)
+    private let threads = DedicatedThreads(
+        promptCount: max(2, ProcessInfo.processInfo.activeProcessorCount), limit: closureLimit + 32)
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)

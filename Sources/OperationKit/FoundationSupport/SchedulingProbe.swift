@@ -78,14 +78,14 @@ extension DedicatedThreads {
 extension Operation {
     /// `willChangeValue(forKey:)`, after a place.
     @inline(__always)
-    final func willChange(_ key: String) {
+    func willChange(_ key: String) {
         SchedulingProbe.reach(.willChange(self, key))
         willChangeValue(forKey: key)
     }
 
     /// `didChangeValue(forKey:)`, between two places.
     @inline(__always)
-    final func didChange(_ key: String) {
+    func didChange(_ key: String) {
         SchedulingProbe.reach(.didChange(self, key))
         didChangeValue(forKey: key)
         SchedulingProbe.reach(.told)

@@ -64,10 +64,7 @@ extension Lifecycle {
 
     /// Whether a cancellation has taken effect.
     var isCancelled: Bool {
-        switch cancellation {
-        case .none: false
-        case .marking, .marked: true
-        }
+        if case .none = cancellation { false } else { true }
     }
 
     /// The error that was given as the reason of the cancellation that took effect.

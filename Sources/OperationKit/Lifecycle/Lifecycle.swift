@@ -68,8 +68,8 @@ struct Lifecycle: Sendable {
         case deliver
     }
 
-    private(set) var state: State = .pending(nil)
-    private(set) var cancellation: Cancellation = .none
+    private(set) var state = State.pending(nil)
+    private(set) var cancellation = Cancellation.none
     /// Whether a cancellation that takes effect came after `main()` had returned: `didCancel()` is due then.
     private var wasCancelledAfterMain = false
     /// Whether the gates were passed, and `main()` was called.

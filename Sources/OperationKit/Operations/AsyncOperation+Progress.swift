@@ -41,13 +41,13 @@ extension AsyncOperation: ProgressReporting {
     /// Composites around a leaf take notice of a progress of your own below it only when the leaf changes its own
     /// units, or ends.
     public final var progress: Progress {
-        let (known, hasOutcome) = withState { ($0.progress, $0.hasOutcome) }
+        let (known, hasOutcome) = withState { ($0.progress, $0.lifecycle.outcome != nil) }
         if let known { return known }
         let new = OperationProgress(of: self, unitCount: children?.unitCount ?? 1)
         if hasOutcome { new.complete(unitCount: nil) }
         let (progress, isNew) = withState { state in
             // Another thread may have asked at the same time, or have ended the operation.
-            let isNew = state.progress == nil && state.hasOutcome == hasOutcome
+            let isNew = state.progress == nil && (state.lifecycle.outcome != nil) == hasOutcome
             if isNew { state.progress = new }
             return (state.progress, isNew)
         }
@@ -64,7 +64,7 @@ extension AsyncOperation: ProgressReporting {
     /// - Parameters:
     ///   - fraction: The completed fraction of the work, from 0 to 1.
     ///   - unitCount: The total of a composite.
-    final func progressed(to fraction: Double, of unitCount: Int64 = OperationProgress.fineUnitCount) {
+    func progressed(to fraction: Double, of unitCount: Int64 = OperationProgress.fineUnitCount) {
         var unitCount = unitCount
         var next: CompositeFraction? = (self, fraction)
         while let (operation, fraction) = next {
@@ -79,7 +79,7 @@ extension AsyncOperation: ProgressReporting {
 extension Operation {
     /// Called when the progress of a composite is first read. From then on, all composites inside it report their
     /// progress, too.
-    final func startReportingProgress() {
+    func startReportingProgress() {
         var open = [self]
         while let operation = open.popLast() {
             open += (operation as? AsyncOperation)?.children?.startReportingProgress() ?? []
@@ -88,15 +88,9 @@ extension Operation {
 }
 
 extension AsyncOperation: ProgressOwner {
-    final func unitsChanged(to fraction: Double) { progressed(to: fraction) }
+    func unitsChanged(to fraction: Double) { progressed(to: fraction) }
 
-    final var weightedUnits: OperationProgress.Units? { children?.weightedUnits }
+    var weightedUnits: OperationProgress.Units? { children?.weightedUnits }
 
-    final var progressDescription: String? { children?.progressDescription }
-}
-
-extension AsyncOperation.State {
-    fileprivate var hasOutcome: Bool {
-        lifecycle.outcome != nil
-    }
+    var progressDescription: String? { children?.progressDescription }
 }

@@ -57,7 +57,7 @@ extension AsyncOperation {
     /// Notifies an observer once, when the operation finishes, unless its end has been announced already.
     ///
     /// - Returns: The outcome, if it has been announced. Then the observer is not notified.
-    final func observeFinish(_ observer: any FinishObserving) -> Lifecycle.Outcome? {
+    func observeFinish(_ observer: any FinishObserving) -> Lifecycle.Outcome? {
         withState { state in
             if state.isAnnounced { return state.lifecycle.outcome }
             state.observers.add(observer)
@@ -66,7 +66,7 @@ extension AsyncOperation {
     }
 
     /// The slot of the operation in the ``ChildTable`` of the composite to which it was added last.
-    final var slot: Int? {
+    var slot: Int? {
         get { withState { $0.slot } }
         set { withState { $0.slot = newValue } }
     }
@@ -159,8 +159,8 @@ enum CancellationHandlers: Sendable {
     ///
     /// - Returns: The handlers to call, in the order of their registration.
     mutating func cancelled() -> [Handler] {
-        if case .ended = self { return [] }
-        guard case .waiting(let handlers) = exchange(&self, with: .cancelled) else { return [] }
+        guard case .waiting(let handlers) = self else { return [] }
+        self = .cancelled
         return handlers
     }
 

@@ -4,12 +4,12 @@ import Foundation
 // operation holds of what it requires is released with the lock held: nothing is called there.
 extension AsyncOperation {
     /// Performs an action of the life cycle, and all that follows from it. Callers hold no lock.
-    final func perform(_ action: Lifecycle.Action?) {
+    func perform(_ action: Lifecycle.Action?) {
         if action != nil { Trampoline.run { perform(action, &$0) } }
     }
 
     /// Performs an action of the life cycle. What follows for other operations is left in the list.
-    final func perform(_ action: Lifecycle.Action?, _ list: inout Trampoline) {
+    func perform(_ action: Lifecycle.Action?, _ list: inout Trampoline) {
         var next = action
         while let action = next {
             next = nil
@@ -69,7 +69,7 @@ extension AsyncOperation {
     /// - Parameter hasGates: Whether the operation has gates, all of which it has passed. If that is not so, nothing is done.
     /// - Returns: Whether that is so, and observers may have been told.
     @discardableResult
-    final func announceMain(hasGates: Bool) -> Bool {
+    func announceMain(hasGates: Bool) -> Bool {
         guard ObserverList.isObserving else { return false }
         let (isNext, event) = withObservers {
             let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
@@ -80,7 +80,7 @@ extension AsyncOperation {
     }
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
-    private final func deliver(_ list: inout Trampoline) {
+    private func deliver(_ list: inout Trampoline) {
         var hasGates = false
         var execution: ExecutionRecord?
         var (block, progress, error, wasExecuting) = withState { state in
@@ -155,7 +155,7 @@ extension AsyncOperation {
 
     /// Ends the operation. `onAcceptance` is called with the lock held, to store what belongs to the outcome.
     @discardableResult
-    final func finish(with outcome: Lifecycle.Outcome, onAcceptance: () -> Void = {}) -> Bool {
+    func finish(with outcome: Lifecycle.Outcome, onAcceptance: () -> Void = {}) -> Bool {
         let outcome = outcome.mapError(\.marked)
         let (isAccepted, action) = withState { state in
             let answer = state.lifecycle.finished(with: outcome)
@@ -188,13 +188,13 @@ extension AsyncOperation {
         withState { $0.lifecycle.cancellationReason }
     }
 
-    final func cancel(reason: (any Error)?) {
+    func cancel(reason: (any Error)?) {
         let reason = reason?.marked
         perform(withState { $0.lifecycle.cancelled(reason: reason) })
     }
 
     /// Cancels the operation, together with others. Cancelling what is inside of it is left to the list.
-    final func cancel(_ list: inout Trampoline) {
+    func cancel(_ list: inout Trampoline) {
         perform(withState { $0.lifecycle.cancelled(reason: nil) }, &list)
     }
 }
@@ -224,7 +224,7 @@ extension AsyncOperation {
     }
 
     /// Suspends until the operation is finished, whatever its outcome. Throws only when the waiting task is cancelled.
-    final func waitForFinish() async throws {
+    func waitForFinish() async throws {
         if withState(\.isOver) { return }
         if await !wait(TaskWaiter()) { throw CancellationError() }
     }
@@ -232,7 +232,7 @@ extension AsyncOperation {
     /// Suspends until the operation is finished, the waiting task is cancelled, or ``cancelWait(_:)`` is called.
     ///
     /// - Returns: Whether the operation is finished.
-    final func wait(_ waiter: TaskWaiter) async -> Bool {
+    func wait(_ waiter: TaskWaiter) async -> Bool {
         await withTaskCancellationHandler {
             await waitForFinishUncancellably(waiter)
         } onCancel: {
@@ -243,7 +243,7 @@ extension AsyncOperation {
     }
 
     /// Resumes a task that waits, or that is about to wait, unless the operation has finished.
-    final func cancelWait(_ waiter: TaskWaiter) {
+    func cancelWait(_ waiter: TaskWaiter) {
         let continuation = withState { state -> TaskWaiter.Continuation? in
             if state.isOver { return nil }
             waiter.isCancelled = true
@@ -255,12 +255,12 @@ extension AsyncOperation {
 
     /// Suspends until the operation is finished, or ``cancelWait(_:)`` is called, whatever happens to the waiting task.
     @discardableResult
-    final func waitForFinishUncancellably(_ waiter: TaskWaiter = TaskWaiter()) async -> Bool {
+    func waitForFinishUncancellably(_ waiter: TaskWaiter = TaskWaiter()) async -> Bool {
         await withCheckedContinuation { resume($0, by: waiter) }
     }
 
     /// Resumes a continuation as soon as the wait is over, which it may be already.
-    final func resume(_ continuation: TaskWaiter.Continuation, by waiter: TaskWaiter) {
+    func resume(_ continuation: TaskWaiter.Continuation, by waiter: TaskWaiter) {
         let answer = withState { state -> Bool? in
             if waiter.isCancelled { return false }
             if state.isOver { return true }

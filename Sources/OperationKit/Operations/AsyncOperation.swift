@@ -126,11 +126,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Called at most once, on the thread that calls `start()`, or on another one if a gate took time; not at all when
     /// the operation was cancelled or given an outcome before. Don't call this method yourself.
     open override func main() {
-        #if DEBUG
         finishInDefaultMain()
-        #else
-        finish()
-        #endif
     }
 
     /// Stops the work of an operation that was cancelled while it was executing. The default implementation does nothing.

@@ -13,9 +13,6 @@ protocol ChildGroup: AnyObject, Sendable {
     /// The composite that the children are part of; `nil` once that is gone, or while the children move to another one.
     var operation: AsyncOperation? { get }
 
-    /// Takes the children away from the composite. They stay together, for another one to take.
-    func detach()
-
     // MARK: Called by the composite
 
     /// How far the children have come, from 0 to 1.
@@ -51,10 +48,6 @@ protocol ChildGroup: AnyObject, Sendable {
     ///
     /// - Returns: The children, whose progress is observed then, too.
     func startReportingProgress() -> [Operation]
-
-    /// Removes and returns the children of a composite that is about to be freed, so that they can be released one by
-    /// one.
-    func removeAll() -> [Operation]
 
     /// What the composite depends on, as far as it is recorded, so that cycles through composites are found.
     ///
@@ -102,8 +95,7 @@ extension Operation {
             return (current, isLate)
         }
         if current !== previous { return false }
-        if parent == nil { return true }
-        if isLate { operation.cameInsideLate() }
+        if parent != nil, isLate { operation.cameInsideLate() }
         return true
     }
 
@@ -151,16 +143,16 @@ struct ChildSnapshot: Sendable {
 extension AsyncOperation {
     /// The group, unless it has moved to another composite, as the steps of a macro do with `then`: this one is
     /// consumed then.
-    final var ownChildren: (any ChildGroup)? {
+    var ownChildren: (any ChildGroup)? {
         guard let children, children.operation === self else { return nil }
         return children
     }
 
     /// Whether the children have become those of a longer chain.
-    final var isConsumed: Bool { children != nil && ownChildren == nil }
+    var isConsumed: Bool { children != nil && ownChildren == nil }
 
     /// Cancels the children of a composite that must not run, and waits for them.
-    final func drainChildren(_ list: inout Trampoline) {
+    func drainChildren(_ list: inout Trampoline) {
         if let children = ownChildren { return children.drain() }
         childrenFinished(&list) { _, _ in .failure(CancellationError()) }
     }
@@ -171,7 +163,7 @@ extension AsyncOperation {
     ///   - list: What follows for other operations.
     ///   - own: The result of the composite itself, which depends on whether it was cancelled, and on the marked reason.
     ///     Called with the lock held, unless a call of `finish` has given an outcome, which wins.
-    final func childrenFinished(
+    func childrenFinished(
         _ list: inout Trampoline, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {
         perform(
@@ -188,7 +180,7 @@ extension AsyncOperation {
     }
 
     /// Ends a leaf whose end is deferred, with an outcome that stands unless a call of `finish` has given another one.
-    final func endDeferred(with outcome: Lifecycle.Outcome) {
+    func endDeferred(with outcome: Lifecycle.Outcome) {
         let outcome = outcome.mapError(\.marked)
         Trampoline.run { childrenFinished(&$0) { _, _ in outcome } }
     }

@@ -139,8 +139,7 @@ enum ExecutionRecording: String {
 
     /// What is recorded of an operation that is about to execute. To be called on the thread that starts it.
     func record(of operation: AsyncOperation) -> ExecutionRecord? {
-        if self == .off { return nil }
-        return ExecutionRecord(operation, Self.registry, nil, at: .now)
+        self == .off ? nil : ExecutionRecord(operation, Self.registry, nil, at: .now)
     }
 }
 

@@ -150,7 +150,7 @@ extension LostFinishError: LocalizedError, CustomNSError, ReportedError {
 extension AsyncOperation {
     /// Ends the operation soon, with an error that says why, or as cancelled if it is, because nothing else can. Called where the
     /// last way to end it was released.
-    final func finishWasLost() {
+    func finishWasLost() {
         guard withState({ $0.lifecycle.acceptsOutcome }) else { return }
         // The releasing thread may hold arbitrary locks.
         DedicatedThreads.deliveries.performAsync { [self] in
@@ -216,7 +216,7 @@ public struct WorkHandle: Sendable {
 
 extension AsyncOperation {
     /// Registers a handler, as ``FinishHandle/onCancel(_:)`` does.
-    package final func addCancellationHandler(_ handler: @escaping @Sendable () -> Void) {
+    package func addCancellationHandler(_ handler: @escaping @Sendable () -> Void) {
         // The thread that cancels may not have come to the handlers yet.
         if isCancelled { callCancellationHandlers() }
         let isDue = withState { $0.cancellationHandlers.added(handler) }
@@ -224,7 +224,7 @@ extension AsyncOperation {
     }
 
     /// Calls the handlers, without a lock. A cancellation calls this after Foundation's `isCancelled` has become true.
-    final func callCancellationHandlers() {
+    func callCancellationHandlers() {
         var due = withState { $0.cancellationHandlers.cancelled() }
         due.reverse()
         // Each handler is released after its call.

@@ -71,14 +71,8 @@ final class MisuseReporter: Sendable {
 extension AsyncOperation {
     private static let reportedClasses = Locked<Set<ObjectIdentifier>>([])
 
-    /// What the default implementations of `main()` and `main(input:)` do in debug builds.
-    final func finishInDefaultMain() {
-        // If it is called by hand before the start, the operation has not finished.
-        if finish(), isFinished { withState { $0.hasFinishedInDefaultMain = true } }
-    }
-
     /// A call of `finish` had no effect. Each class is reported once.
-    final func reportFinishAfterDefaultMain() {
+    func reportFinishAfterDefaultMain() {
         let type = type(of: self)
         guard type != AsyncOperation.self, withState({ $0.hasFinishedInDefaultMain }) else { return }
         withState { $0.wasFinishedAfterDefaultMain = true }
@@ -89,8 +83,18 @@ extension AsyncOperation {
 #endif
 
 extension AsyncOperation {
+    /// What the default implementations of `main()` and `main(input:)` do.
+    func finishInDefaultMain() {
+        #if DEBUG
+        // If it is called by hand before the start, the operation has not finished.
+        if finish(), isFinished { withState { $0.hasFinishedInDefaultMain = true } }
+        #else
+        finish()
+        #endif
+    }
+
     /// Whether `finish` was called after `super.main()` had finished the operation. Debug builds know.
-    package final var wasFinishedAfterDefaultMain: Bool {
+    package var wasFinishedAfterDefaultMain: Bool {
         #if DEBUG
         withState { $0.wasFinishedAfterDefaultMain }
         #else

@@ -3,17 +3,17 @@ import Foundation
 extension Operation {
     /// The name of the operation in messages: its own, or its type. Where the library has made the operation, what it
     /// was made from takes the place of the type.
-    package final var displayName: String {
+    package var displayName: String {
         ownName ?? fallbackName
     }
 
     /// The name of a child in messages: its own, or its type and index.
-    final func displayName(at index: Int) -> String {
+    func displayName(at index: Int) -> String {
         ownName ?? "\(fallbackName) \(index)"
     }
 
     /// The name that the operation was given, if it says something.
-    final var ownName: String? {
+    var ownName: String? {
         guard let name, !name.isEmpty else { return nil }
         return name
     }

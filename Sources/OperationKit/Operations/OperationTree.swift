@@ -144,7 +144,7 @@ extension QueueSnapshot {
 
 extension AsyncOperation {
     /// Says why an operation has not started, if it is no child.
-    fileprivate final func reasonNotStarted(_ wait: String?) -> String? {
+    fileprivate func reasonNotStarted(_ wait: String?) -> String? {
         if wait != nil || withState({ $0.parent }) != nil { return wait }
         if let queue = KnownQueues.shared.queue(of: self) {
             let snapshot = QueueSnapshot(queue)

@@ -60,7 +60,7 @@ extension Operation {
 
 extension AsyncOperation {
     /// What the operation ended with, if it did not run because of another one, or failed only because of another one.
-    final var skippedError: SkippedError? {
+    var skippedError: SkippedError? {
         withState { state in
             guard case .failure(let error) = state.lifecycle.outcome else { return nil }
             return error as? SkippedError

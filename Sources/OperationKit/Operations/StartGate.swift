@@ -88,21 +88,17 @@ struct StartHandler: StartGate {
     }
 }
 
-/// What limits the time between `main()` and the end of the work.
-enum WorkLimit {
-    /// Called once, with nothing locked, when all gates have been passed. The result is held until the work has ended.
-    case due(@Sendable (AsyncOperation) -> AnyObject?)
-    case begun(AnyObject)
-}
-
 /// The gates of one operation that have not been passed, and what they are set to. The operation's lock guards them.
 final class StartGates {
     /// How long the work may take.
     var timeout: Duration?
     /// Whether something inside the operation has started before it was put there.
     var hasStartedParts = false
-    /// What ends the work when it has taken too long.
-    var limit: WorkLimit?
+    /// Begins what limits the time between `main()` and the end of the work. Called once, with nothing locked, when all
+    /// gates have been passed.
+    var beginLimit: (@Sendable (AsyncOperation) -> AnyObject?)?
+    /// What that has returned, held until the work has ended.
+    var limit: AnyObject?
     /// What the time is measured with; `nil` for the default.
     var clock: Reference<any Clock<Duration>>?
     /// What the operation got from a gate, from its request on.
@@ -164,7 +160,7 @@ extension AsyncOperation {
     ///
     /// - Returns: Whether the operation has not started, so that it passes the gate.
     @discardableResult
-    final func addGate(_ gate: some StartGate) -> Bool {
+    func addGate(_ gate: some StartGate) -> Bool {
         withState { state in
             guard state.lifecycle.isPending else { return false }
             state.requiredGates().add(gate)
@@ -181,7 +177,7 @@ extension AsyncOperation {
     ///     nested calls. If it throws, the operation ends with the error, and `main()` is not called.
     /// - Returns: Whether the operation has not started, so that the closure will be called.
     @discardableResult
-    final func addStartHandler(
+    func addStartHandler(
         _ order: GateOrder = .first, _ body: @escaping @Sendable (AsyncOperation) throws -> Void
     ) -> Bool {
         addGate(StartHandler(order: order, body: body))
@@ -191,7 +187,7 @@ extension AsyncOperation {
     /// decided whether `main()` is called.
     ///
     /// - Returns: What to do next, if anything.
-    final func passGates() -> Lifecycle.Action? {
+    func passGates() -> Lifecycle.Action? {
         while let gate = withState({ $0.lifecycle.isPassingGates ? $0.gates?.current : nil }) {
             do {
                 if try !gate.enter(self) { return wait(for: gate) }
@@ -201,7 +197,7 @@ extension AsyncOperation {
                 finish(withError: error)
             }
         }
-        let limit = beginLimit()
+        let limit = withState { $0.lifecycle.isPassingGates ? $0.gates?.beginLimit : nil }?(self)
         announceMain(hasGates: true)
         // Observers may have ended the operation. From here to `main()`, no code of users is called.
         let (action, lease) = withState { state in
@@ -214,17 +210,10 @@ extension AsyncOperation {
         return action
     }
 
-    /// Begins what limits the time of the work, if anything does.
-    private final func beginLimit() -> WorkLimit? {
-        let limit = withState { $0.lifecycle.isPassingGates ? $0.gates?.limit : nil }
-        guard case .due(let begin) = limit else { return nil }
-        return begin(self).map { .begun($0) }
-    }
-
     /// Leaves the operation to a gate that takes time.
     ///
     /// - Returns: What to do next, if the operation ends instead.
-    private final func wait(for gate: any StartGate) -> Lifecycle.Action? {
+    private func wait(for gate: any StartGate) -> Lifecycle.Action? {
         let reason = ObserverList.isObserving ? gate.waitDescription : nil
         let (isWaiting, action, event) = withObservers { state, observers -> (Bool, Lifecycle.Action?, EventQueue?) in
             let action = state.lifecycle.gateClosed()
@@ -241,7 +230,7 @@ extension AsyncOperation {
     ///
     /// That, and all that follows, is done on a thread of a dispatch queue: the one that calls this may belong to another operation,
     /// or be one that code of users must not block.
-    final func gateOpened() {
+    func gateOpened() {
         DispatchQueue.global().performAsync(qos: qualityOfService.equivalents.dispatch) {
             // Not if the operation has been cancelled or given an outcome meanwhile.
             if self.withState({ $0.lifecycle.gateOpened() }) { self.perform(self.passGates()) }
@@ -249,14 +238,14 @@ extension AsyncOperation {
     }
 
     /// Gives up the gates that have not been passed. The operation ends.
-    final func withdrawGates() {
+    func withdrawGates() {
         // Released after unlocking; their deinitializers may run arbitrary code.
         let remaining = withState { $0.gates?.removeAll() }
         remaining?.last?.withdraw()
     }
 
     /// Takes what the operation got from a gate, once nothing of its work is left. Its time ends.
-    final func takeLease(error: (any Error)?) -> (any StartLease)? {
+    func takeLease(error: (any Error)?) -> (any StartLease)? {
         // The limit is released after unlocking.
         let (lease, _) = withState { ($0.gates?.lease.take(), $0.gates?.limit.take()) }
         lease?.workEnded(of: self, error: error)
@@ -269,7 +258,7 @@ extension AsyncOperation {
 extension AsyncOperation {
     /// The operations that end only after this one, the nearest first: the composites around it, and the operation that it helps, with
     /// what is around that.
-    final var surroundingOperations: some Sequence<AsyncOperation> {
+    var surroundingOperations: some Sequence<AsyncOperation> {
         sequence(state: self) { operation in
             let (parent, waiter) = operation.withState { ($0.parent, $0.gates?.waiter) }
             guard let next = parent?.operation ?? waiter else { return nil }
@@ -282,17 +271,16 @@ extension AsyncOperation {
     ///
     /// - Returns: Whether it has not started, and helps no other operation. If not, nothing changes.
     @discardableResult
-    final func setHelper(_ helper: AsyncOperation?) -> Bool {
+    func setHelper(_ helper: AsyncOperation?) -> Bool {
         let isUnused = helper?.withState { state in
             guard state.lifecycle.isPending, state.gates?.waiter == nil else { return false }
             state.requiredGates().waiter = self
             return true
         }
         if isUnused == false { return false }
-        let previous = withState { state in
+        _ = withState { state in
             state.gates == nil && helper == nil ? nil : exchange(&state.requiredGates().helper, with: helper)
         }
-        withExtendedLifetime(previous) {}
         return true
     }
 
@@ -300,7 +288,7 @@ extension AsyncOperation {
     /// these now.
     ///
     /// Complexity: linear in what is inside the operation.
-    final func cameInsideLate() {
+    func cameInsideLate() {
         for composite in surroundingOperations {
             let wasKnown = composite.withState { exchange(&$0.requiredGates().hasStartedParts, with: true) }
             if wasKnown { break }
@@ -309,7 +297,7 @@ extension AsyncOperation {
     }
 
     /// Tells the operation, and all that is inside it, that the operations around them have changed.
-    final func surroundingsChanged(includingSelf: Bool = true) {
+    func surroundingsChanged(includingSelf: Bool = true) {
         var open: [AsyncOperation] = [self]
         while let operation = open.popLast() {
             let (lease, helper) = operation.withState { ($0.gates?.lease, $0.gates?.helper) }

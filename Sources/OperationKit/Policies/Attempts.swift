@@ -136,7 +136,7 @@ extension Attempts: FinishObserving {
 
 extension IOOperation {
     /// Makes the operation a composite of attempts, in its initializer. They may have inputs of their own, so it needs none.
-    final func becomeComposite(
+    func becomeComposite(
         of attempts: Attempts, body: @escaping @Sendable (_ input: Input?) async throws -> Output
     ) {
         becomeComposite(
@@ -145,7 +145,7 @@ extension IOOperation {
     }
 
     /// The result of an attempt that has finished. The success of an operation of any class is an output of type `Void`.
-    final func result(of attempt: AsyncOperation) -> Result<Output, any Error> {
+    func result(of attempt: AsyncOperation) -> Result<Output, any Error> {
         if let error = attempt.error { return .failure(error) }
         if let output = (attempt as? IOOperation)?.output ?? () as? Output { return .success(output) }
         return .failure(IOOperationError.missingOutput(operation: attempt.displayName))
@@ -154,19 +154,19 @@ extension IOOperation {
 
 extension AsyncOperation {
     /// What each attempt of the operation requires beside its own, from `main()` on.
-    final var requestOfAttempts: ResourceRequest? {
+    var requestOfAttempts: ResourceRequest? {
         requestsForAttempts ? resourceLease?.request : nil
     }
 
     /// Adds what each attempt of another operation requires. This one, which has not started, waits as that would.
-    final func require(_ request: ResourceRequest, asAttemptOf operation: AsyncOperation) {
+    func require(_ request: ResourceRequest, asAttemptOf operation: AsyncOperation) {
         changeRequirements(named: "of an attempt") { $0.add(request) }
         if queuePriority == .normal { queuePriority = operation.queuePriority }
         inheritClock(of: operation)
     }
 
     /// Takes the clock of the operation whose attempt this one is, unless it has its own.
-    final func inheritClock(of operation: AsyncOperation) {
+    func inheritClock(of operation: AsyncOperation) {
         if withState({ $0.gates?.clock == nil }) { clock = operation.clock }
     }
 }

@@ -80,15 +80,13 @@ extension OperationTimeline.Entry: Codable {
             try container.decodeIfPresent(Value.self, forKey: key)
         }
         func time(_ key: Key) throws -> Duration? { try container.decodeIfPresent(Duration.self, forKey: key) }
-        self.init(
-            id: try container.decode(OperationID.self, forKey: .id),
-            name: try container.decode(String.self, forKey: .name),
-            typeName: try container.decode(String.self, forKey: .type),
-            parent: try value(.parent), added: try time(.added),
-            started: try time(.started), running: try time(.running), cancelled: try time(.cancelled),
-            finished: try time(.finished), waits: try value(.waits) ?? [], retries: try value(.retries) ?? [],
-            dependencies: try value(.dependencies) ?? [], resources: try value(.resources) ?? [],
-            isComposite: try value(.composite) ?? false, limit: try value(.limit))
+        try self.init(
+            id: container.decode(OperationID.self, forKey: .id), name: container.decode(String.self, forKey: .name),
+            typeName: container.decode(String.self, forKey: .type), parent: value(.parent), added: time(.added),
+            started: time(.started), running: time(.running), cancelled: time(.cancelled),
+            finished: time(.finished), waits: value(.waits) ?? [], retries: value(.retries) ?? [],
+            dependencies: value(.dependencies) ?? [], resources: value(.resources) ?? [],
+            isComposite: value(.composite) ?? false, limit: value(.limit))
         guard let outcome: String = try value(.outcome) else { return }
         let error = try value(.error) ?? ""
         switch outcome {

@@ -142,8 +142,8 @@ import Testing
         let workers = HeldWorkers()
         SchedulingProbe.observed(by: workers) {
             let source = SequenceSource(
-                Reads { $0 == 0 ? 0 : nil }, strategy.names, unitSize: 1, perform: perform, failed: { _ in })
-            let work = CollectionWork(source: source, limit: 2, failurePolicy: .continueAll)
+                Reads { $0 == 0 ? 0 : nil }, unitSize: 1, perform: perform, failed: { _ in })
+            let work = CollectionWork(source: source, names: strategy.names, limit: 2, failurePolicy: .continueAll)
             let (driver, ends) = (CollectionDriver(work), Shared<[Bool]>([]))
             driver.start { _, isCancelled in ends.change { $0.append(isCancelled) } }
             workers.runFirst()

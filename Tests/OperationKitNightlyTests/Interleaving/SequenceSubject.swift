@@ -123,9 +123,10 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
             return read(index)
         }
         let source = SequenceSource(
-            iterator, strategy.names, unitSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
+            iterator, unitSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
         return CollectionDriver(
-            CollectionWork(source: source, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
+            CollectionWork(
+                source: source, names: strategy.names, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
     }
 
     private static func perform(

@@ -16,11 +16,12 @@ extension ChildScheduler {
             return operation is AsyncOperation || foreign.insert(ObjectIdentifier(operation)).inserted
         }
         let firstRejected = operations.firstIndex { !adopt($0) }
-        update { $0.addedInitially(operations[..<(firstRejected ?? operations.endIndex)]) }
-        announce(operations[..<(firstRejected ?? operations.endIndex)], to: composite)
+        let adopted = operations.prefix(firstRejected ?? .max)
+        update { $0.addedInitially(adopted) }
+        announce(adopted, to: composite)
         guard let firstRejected else { return }
         // They will not run, but have to end with the composite.
-        let others = operations[firstRejected...].dropFirst().filter(adopt)
+        let others = operations.dropFirst(firstRejected + 1).filter(adopt)
         update { $0.addedInitially(others) }
         throw CompoundAdditionError.alreadyAdded(
             operation: operations[firstRejected].displayName, compound: composite.displayName)
@@ -44,7 +45,9 @@ extension ChildScheduler {
     ) throws {
         try adopt(operations, into: composite)
         connectEarlier()
-        var registrations = zip(operations, weights).map { ChildRegistration(adding: $0, weight: $1) }
+        var registrations = zip(operations, weights).map {
+            ChildRegistration(ChildReference(slot: -1, operation: $0), weight: $1)
+        }
         if let error = selfDependencyError(of: registrations, in: composite)
             ?? insert(&registrations, inPlaceOf: expected)?.error(for: composite)
         {
@@ -90,8 +93,7 @@ extension ChildScheduler {
             composite.requireNotInside(operation)
             if operation.setParent(self, from: nil) { continue }
             for operation in operations[..<index] { operation.setParent(nil, from: self) }
-            throw CompoundAdditionError.alreadyAdded(
-                operation: operation.displayName, compound: composite.displayName)
+            throw CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: composite.displayName)
         }
     }
 
@@ -132,9 +134,9 @@ extension ChildScheduler {
     /// Starts the children on the private queue, which gets the name and the quality of service that the composite has now, and
     /// reports to the composite when all of them have ended.
     func run() {
-        let (running, slots, isCancelled) = machine.withLock { $0.prepared() }
+        let (running, _, slots, isCancelled) = machine.withLock { $0.prepared() }
         // The composite calls this, so it is there.
-        guard let composite = running.composite else { return }
+        guard let composite = running else { return }
         queue.name = composite.displayName
         let qualityOfService = composite.qualityOfService
         if qualityOfService != .default { queue.childQualityOfService = qualityOfService }
@@ -158,7 +160,7 @@ extension ChildScheduler {
     private func register(
         _ slots: Range<Int>, of composite: AsyncOperation, isCancelled: Bool
     ) -> CompoundOperationError? {
-        let children = machine.withLock { $0.schedule.table.children(in: slots) }
+        let children = machine.withLock { machine in slots.compactMap { machine.schedule.table.child(in: $0) } }
         let registrations = children.compactMap { child -> ChildRegistration? in
             guard child.operation.hasAnnouncedEnd, machine.withLock({ $0.isCommitted(child) }) else {
                 return ChildRegistration(child, isCancelled: isCancelled)
@@ -289,9 +291,7 @@ extension ChildScheduler: FinishObserving {
     ///
     /// - Returns: The next child for the worker, if it is a worker that calls this.
     @discardableResult
-    private func ended(
-        _ child: ChildReference, error: (any Error)?, turn: WorkerStep = .none
-    ) -> ChildReference? {
+    private func ended(_ child: ChildReference, error: (any Error)?, turn: WorkerStep = .none) -> ChildReference? {
         Trampoline.run { ended(child, error: error, turn: turn, &$0) }
     }
 

@@ -60,20 +60,22 @@ final class ChildScheduler: Sendable {
         // Another composite finds it as it was when it was created.
         machine.withLock { $0.settings.latest == .immediate ? $0.queue.take() : nil }?.retire()
         var operations = removeAll()
-        DependencyRelease.release(&operations) { ($0 as? AsyncOperation)?.ownChildren?.removeAll() ?? [] }
+        DependencyRelease.release(&operations) {
+            (($0 as? AsyncOperation)?.ownChildren as? ChildScheduler)?.removeAll() ?? []
+        }
     }
 
     /// The private queue, which is created when it is first needed.
     var queue: CompositeQueue {
         if let queue = machine.withLock(\.queue) { return queue }
         let new = CompositeQueue.make()
-        let (queue, unneeded) = machine.withLock { machine -> (CompositeQueue, CompositeQueue?) in
-            if let queue = machine.queue { return (queue, new) }
-            machine.queue = new
-            return (new, nil)
+        // Released after unlocking, if another thread was quicker.
+        defer { withExtendedLifetime(new) {} }
+        return machine.withLock { machine in
+            let queue = machine.queue ?? new
+            machine.queue = queue
+            return queue
         }
-        withExtendedLifetime(unneeded) {}
-        return queue
     }
 
     /// Runs an event of the machine with the lock held, then performs its effects.
@@ -159,7 +161,8 @@ final class ChildScheduler: Sendable {
             for worker in answer.held.leavingWorkers { worker.end() }
             #endif
         }
-        update { $0.settingsComplete() }
+        // Workers may be sent again, which would have overtaken what had to wait for the settings.
+        update { $0.effects() }
     }
 
     /// Observes the end of an external dependency.
@@ -229,8 +232,7 @@ extension ChildScheduler {
 extension ChildScheduler {
     /// Makes the children those of a composite.
     func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
-        let previous = machine.withLock { $0.attached(to: composite, handlers) }
-        withExtendedLifetime(previous) {}
+        _ = machine.withLock { $0.attached(to: composite, handlers) }
     }
 
     /// Takes the children away from their composite. They stay together, for another one to take.

@@ -135,22 +135,6 @@ extension ChildStateMachine {
 // MARK: - Starting the composite
 
 extension ChildStateMachine {
-    /// The composite starts. The dependencies of all children are read again; those of children that are added
-    /// meanwhile were read before the addition.
-    ///
-    /// - Returns: The slots of the children to register, and whether these are about to be cancelled and only have to
-    ///   end.
-    mutating func prepared() -> (
-        running: (composite: AsyncOperation?, dependencies: CompositeDependencies?), slots: Range<Int>,
-        isCancelled: Bool
-    ) {
-        let running = begun()
-        unregistered = []
-        if schedule.table.hasDependencies { externals.removeAll() }
-        schedule.prepared()
-        return (running, schedule.table.records.indices, schedule.cancelsNewChildren)
-    }
-
     /// The properties and dependencies of children were read.
     mutating func registered(_ registrations: [ChildRegistration]) -> Effects {
         for registration in registrations where schedule.table.isPresent(registration.child) {
@@ -204,21 +188,14 @@ struct ChildRegistration {
 
     var child: ChildReference { ChildReference(slot: slot, operation: operation) }
 
-    /// Reads the properties of a child that is about to be added.
-    init(adding operation: Operation, weight: Int64) {
-        self.init(ChildReference(slot: -1, operation: operation), weight: weight)
-    }
-
-    /// Reads the properties of a child that has its slot. If it is about to be cancelled, it only has to end, whatever
-    /// it depends on.
+    /// Reads the properties of a child. If it is about to be cancelled, it only has to end, whatever it depends on.
     init(_ child: ChildReference, weight: Int64 = 1, isCancelled: Bool = false) {
         slot = child.slot
         operation = child.operation
         self.weight = weight
         priority = operation.queuePriority
-        let dependencies = operation.dependencies
         // Usually none has finished, and no other array is needed.
-        let relevant = isCancelled ? [] : dependencies
+        let relevant = isCancelled ? [] : operation.dependencies
         unfinished = relevant.contains { $0.isFinished } ? relevant.filter { !$0.isFinished } : relevant
         ignoresDependencies = !unfinished.isEmpty && operation.ignoresDependencies
         isSynchronous = !(operation is AsyncOperation) && !operation.isAsynchronous

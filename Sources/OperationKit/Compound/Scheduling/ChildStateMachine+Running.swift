@@ -110,18 +110,13 @@ extension ChildStateMachine {
             return effects(next: next(for: end.turn))
         }
         ledger.ended(child.slot, weight: Int64(schedule.table.records[child.slot].weight))
-        guard let report = progressReport(end: end) else { return removed(end) }
+        guard let report = progressReport(end: end) else { return progressReported(end) }
         schedule.ending(child.slot)
         return Effects(others: Reference(Others(progress: report)))
     }
 
-    /// The progress that the end of a child has brought was reported.
+    /// The progress that the end of a child has brought was reported, if there was any. Now others may follow.
     mutating func progressReported(_ end: ChildEnd) -> Effects {
-        removed(end)
-    }
-
-    /// What the end of a child means for the others.
-    private mutating func removed(_ end: ChildEnd) -> Effects {
         let slot = end.child.slot
         let endedOnQueue = schedule.table.records[slot].phase.place?.isOnQueue == true
         schedule.ended(slot)
@@ -250,7 +245,4 @@ extension ChildStateMachine {
         }
         return (applied, exchange(&held, with: ([], [])))
     }
-
-    /// Workers may be sent again, which would have overtaken what had to wait for the settings.
-    mutating func settingsComplete() -> Effects { effects() }
 }

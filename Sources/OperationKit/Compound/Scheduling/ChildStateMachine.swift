@@ -203,12 +203,19 @@ extension ChildStateMachine {
         return dependencies
     }
 
-    /// The composite starts its children.
+    /// The composite starts. The dependencies of all children are read again; those of children that are added
+    /// meanwhile were read before the addition.
     ///
-    /// - Returns: The composite, and what it depended on, to be released after unlocking.
-    mutating func begun() -> (composite: AsyncOperation?, dependencies: CompositeDependencies?) {
+    /// - Returns: The composite, what it depended on, to be released after unlocking, the slots of the children to
+    ///   register, and whether these are about to be cancelled and only have to end.
+    mutating func prepared() -> (
+        composite: AsyncOperation?, dependencies: CompositeDependencies?, slots: Range<Int>, isCancelled: Bool
+    ) {
         running = composite
-        return (running, dependencies.take())
+        unregistered = []
+        if schedule.table.hasDependencies { externals.removeAll() }
+        schedule.prepared()
+        return (running, dependencies.take(), schedule.table.records.indices, schedule.cancelsNewChildren)
     }
 }
 

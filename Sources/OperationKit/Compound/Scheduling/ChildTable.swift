@@ -51,10 +51,6 @@ struct ChildTable {
 extension ChildTable {
     var operations: [Operation] { records.compactMap { $0.operation } }
 
-    func children(in slots: Range<Int>) -> [ChildReference] {
-        slots.compactMap { child(in: $0) }
-    }
-
     func child(in slot: Int) -> ChildReference? {
         records[slot].operation.map { ChildReference(slot: slot, operation: $0) }
     }

@@ -50,7 +50,7 @@ final class CompositeBody: Sendable {
             if self.isCancelled { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }
             await body()
         }
-        let task: Task<Void, Never> =
+        let task =
             if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
                 Task.detached(executorPreference: self, priority: priority, operation: main)
             } else {
@@ -73,11 +73,10 @@ final class CompositeBody: Sendable {
     }
 
     func ended() {
-        let task = state.withLock { state in
+        _ = state.withLock { state in
             state.hasEnded = true
             return state.task.take()
         }
-        withExtendedLifetime(task) {}
     }
 
     /// The outcome of the last child that did not run because of another operation. The composite may pass it on.
@@ -154,10 +153,7 @@ extension CompositeBody {
         if #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) {
             unsafe job?.runSynchronously(on: asUnownedTaskExecutor())
         }
-        return state.withLock { state in
-            guard state.stay?.thread == thread else { return false }
-            return state.stay.take()?.isWorkerRequested ?? false
-        }
+        return state.withLock { $0.stay?.thread == thread && $0.stay.take()?.isWorkerRequested == true }
     }
 
     /// A worker is needed.

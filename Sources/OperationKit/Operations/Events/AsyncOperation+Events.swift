@@ -7,12 +7,12 @@ extension AsyncOperation {
     ///
     /// Complexity: linear in the composites around the operation.
     @inline(__always)
-    private final var outerObservers: ObserverList? { ObserverList.isObserving ? findOuterObservers() : nil }
+    private var outerObservers: ObserverList? { ObserverList.isObserving ? findOuterObservers() : nil }
 
     /// Takes a step in which something happens, with the lock held and the observers that are around the operation then; `nil` if there
     /// is none in the process. They are looked up before, and once more if one was added meanwhile.
     @inline(__always)
-    final func withObservers<Answer>(_ step: (inout State, _ outer: ObserverList?) -> Answer) -> Answer {
+    func withObservers<Answer>(_ step: (inout State, _ outer: ObserverList?) -> Answer) -> Answer {
         while true {
             let additions = ObserverList.additionCount
             let outer = outerObservers
@@ -23,7 +23,7 @@ extension AsyncOperation {
 
     /// Not inlined, because what has no observers should not pay for the size of this.
     @inline(never)
-    private final func findOuterObservers() -> ObserverList? {
+    private func findOuterObservers() -> ObserverList? {
         if ObserverRegistration.outerCount.value == 0 { return [] }
         let global = ObserverRegistration.global.withLock(\.self)
         if global.count == ObserverRegistration.outerCount.value { return global }
@@ -39,12 +39,12 @@ extension AsyncOperation {
 
     /// Delivers an event that was noted, unless another thread does.
     @inline(__always)
-    final func deliver(_ queue: EventQueue?) {
+    func deliver(_ queue: EventQueue?) {
         queue?.deliver(of: self)
     }
 
     /// Delivers events until there are none. Called by ``EventQueue/deliver(of:)``.
-    final func deliverEvents(_ queue: EventQueue) {
+    func deliverEvents(_ queue: EventQueue) {
         var count = 1
         if let first = queue.first.take() { send(first, of: queue) }
         while queue.pendingCount.add(-count) > 0 {
@@ -56,7 +56,7 @@ extension AsyncOperation {
     }
 
     /// Calls each observer of an event once that has not been removed.
-    private final func send(_ entry: EventQueue.Entry, of queue: EventQueue) {
+    private func send(_ entry: EventQueue.Entry, of queue: EventQueue) {
         let event = OperationEvent(
             operation: queue.id, kind: entry.kind, givenName: ownName ?? ownTitle, type: type(of: self),
             nanoseconds: entry.nanoseconds)
@@ -70,19 +70,19 @@ extension AsyncOperation {
     }
 
     /// Notes and delivers an event that is no change of the life cycle, unless the operation has finished.
-    final func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
+    func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
         guard ObserverList.isObserving else { return }
         let kind = kind()
         deliver(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind, $1) })
     }
 
     /// Tells observers that the operation has become a child of a composite. Called before it can start.
-    final func announceAddition(to composite: AsyncOperation) {
+    func announceAddition(to composite: AsyncOperation) {
         emit(.added(to: composite.observationID, name: composite.displayName))
     }
 
     /// Keeps the operation from having events, because only the library knows it. Called before it is used.
-    package final func hideFromObservers() {
+    package func hideFromObservers() {
         withState { $0.eventQueue = .hidden }
     }
 }
@@ -105,7 +105,7 @@ extension AsyncOperation {
     }
 
     /// - Returns: Whether the operation has not finished, so that the observer is added.
-    final func add(_ observer: any OperationObserver) -> Bool {
+    func add(_ observer: any OperationObserver) -> Bool {
         let registration = ObserverRegistration(observer, isOuter: children != nil)
         defer { registration.added() }
         return withState { state in

@@ -70,11 +70,10 @@ final class ConditionGate: StartGate {
     }
 
     private func evaluated(_ answer: Result<ConditionResult, any Error>) {
-        let previous = state.withLock { state -> State in
+        _ = state.withLock { state -> State in
             if case .withdrawn = state { return state }
             return exchange(&state, with: .answered(answer))
         }
-        withExtendedLifetime(previous) {}
     }
 
     func withdraw() {
@@ -97,12 +96,12 @@ final class ConditionGate: StartGate {
 }
 
 extension AsyncOperation {
-    fileprivate final var awaitsMain: Bool { withState(\.lifecycle.awaitsMain) }
+    fileprivate var awaitsMain: Bool { withState(\.lifecycle.awaitsMain) }
 
     /// Runs an operation on a queue of its own, for a condition. Cancelling the task cancels it.
     ///
     /// - Throws: `PrerequisiteFailure`.
-    fileprivate final func run(prerequisite: Operation) async throws {
+    fileprivate func run(prerequisite: Operation) async throws {
         let helper = prerequisite as? AsyncOperation
         // One that has started, or helps another operation, belongs there.
         let isUnused = helper.map { setHelper($0) } ?? true

@@ -280,7 +280,7 @@ extension OperationCondition where Self == ClosureCondition {
 
 extension AsyncOperation {
     /// Looks for a dependency that has ended with a certain kind of error.
-    fileprivate final func resultOfDependencies(failingFor isFailure: (any Error) -> Bool) -> ConditionResult {
+    fileprivate func resultOfDependencies(failingFor isFailure: (any Error) -> Bool) -> ConditionResult {
         for dependency in dependencies {
             guard let error = dependency.endingError, isFailure(error) else { continue }
             return .failed(

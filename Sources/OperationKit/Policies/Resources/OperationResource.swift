@@ -246,7 +246,7 @@ extension AsyncOperation {
         changeRequirements(named: circuitBreaker.name) { $0.add(circuitBreaker) }
     }
 
-    final func changeRequirements(named name: String, _ change: (inout ResourceRequest) -> Void) {
+    func changeRequirements(named name: String, _ change: (inout ResourceRequest) -> Void) {
         setPolicy("the requirement “\(name)”") { gates in
             var request = (gates[.resources] as? ResourceLease)?.request ?? ResourceRequest()
             change(&request)

@@ -271,11 +271,11 @@ extension MissingResource<AsyncOperation> {
 
 extension AsyncOperation {
     /// What has requested the resources of the operation, until its end.
-    final var resourceLease: ResourceLease? { withState { $0.gates?.lease } as? ResourceLease }
+    var resourceLease: ResourceLease? { withState { $0.gates?.lease } as? ResourceLease }
 
     /// The names of the resources that the operation has requested, until its end, without rate limits: it does not give
     /// these back.
-    package final var heldResourceNames: [String] {
+    package var heldResourceNames: [String] {
         guard let lease = resourceLease, lease.requestID != nil else { return [] }
         return lease.request.resources.compactMap { $0.resource is RateLimit ? nil : $0.resource.name }
     }

@@ -169,12 +169,9 @@ extension ResourceStateMachine {
         }
         leaveLines(id)
         requests[id]?.holder = holder
-        if let refusal = requests[id].flatMap({ refusal(of: $0) }) {
-            requests[id] = nil
-            return (refusal, grantFirst(of: request.resources))
-        }
-        enterLines(id)
-        return (nil, grantFirst(of: request.resources))
+        let refusal = requests[id].flatMap { self.refusal(of: $0) }
+        if refusal == nil { enterLines(id) } else { requests[id] = nil }
+        return (refusal, grantFirst(of: request.resources))
     }
 
     /// The operation of a request has ended, or does not want the resources any more.

@@ -197,7 +197,7 @@ extension IOTaskOperation {
 }
 
 extension IOOperation {
-    fileprivate final func perform(
+    fileprivate func perform(
         _ body: @escaping @Sendable () async throws -> Output, retriedBy policy: RetryPolicy
     ) async throws -> Output {
         let clock = clock

@@ -162,11 +162,8 @@ extension RetryPolicy {
         budget?.callBegan()
         var number = 1
         while true {
-            let error: any Error
-            switch try await attempt(number) {
-            case .success(let output): return output
-            case .failure(let failure): error = failure
-            }
+            let result = try await attempt(number)
+            guard let error = result.error else { return try result.get() }
             guard number < maximumAttempts, !Task.isCancelled, !error.isCancellation, !error.isLasting,
                 let answer = await ask(about: error, of: number, in: body), answer.isWorthRetry, !Task.isCancelled
             else { throw error }

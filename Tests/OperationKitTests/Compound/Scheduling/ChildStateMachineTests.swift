@@ -34,8 +34,8 @@ import Testing
 
         /// - Returns: What follows from the start.
         func start() -> Effects {
-            let (_, slots, isCancelled) = machine.prepared()
-            let children = machine.schedule.table.children(in: slots)
+            let (_, _, slots, isCancelled) = machine.prepared()
+            let children = slots.compactMap { machine.schedule.table.child(in: $0) }
             _ = machine.registered(children.map { ChildRegistration($0, isCancelled: isCancelled) })
             return machine.started()
         }
@@ -125,7 +125,7 @@ import Testing
         let early = scene { $0.workerStarted() }
         #expect(early.next == nil && !early.requestsWorker)
         #expect(scene.machine.settingsApplied(settings).next == nil)
-        #expect(scene { $0.settingsComplete() }.requestsWorker)
+        #expect(scene { $0.effects() }.requestsWorker)
         #expect(scene { $0.workerStarted() }.next?.operation === scene.operations[2])
     }
 
@@ -134,7 +134,7 @@ import Testing
         let scene = Scene(children: 1)
         _ = scene.start()
         let first = scene { $0.workerStarted() }.next
-        var registrations = [ChildRegistration(adding: AsyncOperation(), weight: 1)]
+        var registrations = [ChildRegistration(ChildReference(slot: -1, operation: AsyncOperation()), weight: 1)]
         let added = scene { $0.adding(&registrations) }
         #expect(added.rejection == nil)
         let ended = scene.end(first)
@@ -146,7 +146,7 @@ import Testing
     @Test("A child that was expected takes its place in the progress in one step") func expectedChild() {
         let scene = Scene(children: 1)
         _ = scene { $0.workChanged { $0.added(9) } }
-        var registrations = [ChildRegistration(adding: AsyncOperation(), weight: 9)]
+        var registrations = [ChildRegistration(ChildReference(slot: -1, operation: AsyncOperation()), weight: 9)]
         _ = scene { $0.adding(&registrations, inPlaceOf: 9) }
         #expect(scene.machine.ledger.units?.total == 10)
     }
