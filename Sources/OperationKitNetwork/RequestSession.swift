@@ -77,7 +77,15 @@ final class RequestSession: NSObject, @unchecked Sendable {
 
     /// Sends a request.
     func start(_ handler: any TransferHandler) {
-        queue.addOperation { [self] in begin(handler) }
+        perform { $0.begin(handler) }
+    }
+
+    /// Calls a closure on the queue, in the order of these calls, and before what has come of answers: of a fast one there may be
+    /// hundreds of megabytes.
+    private func perform(_ body: @escaping @Sendable (RequestSession) -> Void) {
+        let operation = BlockOperation { [self] in body(self) }
+        operation.queuePriority = .veryHigh
+        queue.addOperation(operation)
     }
 
     /// Sends another request for the same handler, while it is told that the last one has completed.
@@ -94,9 +102,11 @@ final class RequestSession: NSObject, @unchecked Sendable {
     /// Stops a request that was sent. Does nothing once it has ended.
     func cancel(_ handler: any TransferHandler) {
         // Not on the thread of the caller: cancelling a task that ends at this moment ends the program on Linux.
-        queue.addOperation { [self] in
-            guard let (identifier, transfer) = transfers.first(where: { $1.handler === handler }) else { return }
-            transfers[identifier]?.isCancelled = true
+        perform { session in
+            guard let (identifier, transfer) = session.transfers.first(where: { $1.handler === handler }) else {
+                return
+            }
+            session.transfers[identifier]?.isCancelled = true
             transfer.task.cancel()
         }
     }
@@ -121,7 +131,7 @@ extension RequestSession: URLSessionDataDelegate {
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         guard let transfer = transfers[dataTask.taskIdentifier], transfer.next == nil else { return }
-        if !transfer.isStopped, !transfer.handler.received(data) { stop(dataTask) }
+        if !transfer.isStopped, !transfer.isCancelled, !transfer.handler.received(data) { stop(dataTask) }
     }
 
     func urlSession(
@@ -157,6 +167,12 @@ extension RequestSession: URLSessionDataDelegate {
             return
         }
         var request = request
+        // Linux takes a relative one for a path from the root on.
+        if let place = response.value(forHTTPHeaderField: "Location"), let base = response.url,
+            let url = URL(string: place, relativeTo: base)?.absoluteURL, url.host != nil
+        {
+            request.url = url
+        }
         // Linux sends them to any server that one names.
         if response.url?.origin != request.url?.origin {
             for field in ["Authorization", "Cookie"] { request.setValue(nil, forHTTPHeaderField: field) }
@@ -190,7 +206,9 @@ extension RequestSession: URLSessionDataDelegate {
             if !transfer.hasResponse { _ = transfer.handler.received(refusal) }
             transfer.handler.completed(with: nil)
         } else {
-            transfer.handler.completed(with: transfer.isStopped ? nil : error)
+            // What has come since a cancellation was dropped, so even all of it is no success.
+            let cancellation = transfer.isCancelled ? URLError(.cancelled) : nil
+            transfer.handler.completed(with: transfer.isStopped ? nil : error ?? cancellation)
         }
     }
 }

@@ -8,7 +8,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Redirections of requests with a body", .hangGuard)
+@Suite("Redirections", .hangGuard)
 struct RedirectionTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
@@ -69,6 +69,19 @@ struct RedirectionTests {
             text = try String(contentsOf: folder.url.appendingPathComponent("answer"), encoding: .utf8)
         }
         #expect(text == "\(request.method) 200000")
+    }
+
+    @Test(
+        "A redirection that is relative leads to a place beside the first one",
+        arguments: [("c", "/a/b/c"), ("../c", "/a/c"), ("?page=2", "/a/b/first?page=2"), ("/d", "/d")])
+    func relative(_ location: String, _ place: String) async throws {
+        let server = try LoopbackServer { request in
+            request.path == "/a/b/first" ? [.response(302, headers: ["Location": location])] : [.response()]
+        }
+        defer { server.stop() }
+        let output = try await queue.run(DataTaskOperation(server.url("/a/b/first")))
+        #expect(server.requests.map(\.path) == ["/a/b/first", place])
+        #expect(output.response.url?.absoluteString == server.url(place).absoluteString)
     }
 
     @Test("Another server gets the body without the credentials")

@@ -14,6 +14,21 @@ import FoundationNetworking
 struct SharedSessionTests {
     private let queue = OperationQueue()
 
+    // MARK: - Large bodies
+
+    @Test("A cancellation does not wait for what has come of a large answer")
+    func cancelledWhileMuchComes() async throws {
+        let server = try LoopbackServer { _ in [.response(Data(count: 64 << 20))] }
+        defer { server.stop() }
+        for _ in 0..<5 {
+            let operation = DataTaskOperation(server.url())
+            operation.start()
+            await eventually("nothing comes") { operation.progress.fractionCompleted > 0 || operation.isFinished }
+            operation.cancel()
+            await #expect(throws: CancellationError.self) { try await operation.finished() }
+        }
+    }
+
     // MARK: - Compressed bodies
 
     @Test(
