@@ -243,7 +243,7 @@ final class ChildProcess: @unchecked Sendable {
 private func withCStrings<Result>(
     _ strings: [String]?, _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Result
 ) -> Result {
-    guard let strings else { return unsafe body(nil) }
+    guard let strings else { return body(nil) }
     let pointers = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: strings.count + 1)
     for (index, string) in strings.enumerated() { unsafe pointers[index] = unsafe strdup(string) }
     unsafe pointers[strings.count] = nil
