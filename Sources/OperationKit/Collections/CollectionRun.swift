@@ -262,7 +262,7 @@ private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked S
         return []
     }
 
-    // A run is never consumed, and describes itself as a leaf does.
+    // A run describes itself as a leaf does.
     func operations(atMost limit: Int) -> [Operation]? { [] }
     func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies? { nil }
     func snapshot(atMost count: Int) -> ChildSnapshot? { nil }

@@ -265,6 +265,7 @@ extension ChildScheduler: ChildGroup {
         handlers?.start()
     }
 
+    /// Removes and returns the children of a composite that is freed, so that they can be released one by one.
     func removeAll() -> [Operation] { machine.withLock { $0.removeAll() } }
 
     func drain() {
