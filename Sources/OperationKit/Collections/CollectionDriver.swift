@@ -236,7 +236,7 @@ extension CollectionDriver {
     fileprivate func completionWasLost(of item: WorkItem) {
         let error = LostFinishError.unit(name: names.name(of: item.index), type: names.type)
         // The releasing thread may hold arbitrary locks.
-        DedicatedThreads.deliveries.performAsync {
+        DedicatedThreads.callbacks.performAsync {
             if self.state.withLock(\.isCancelled) {
                 self.ended(item, CancellationError())
             } else if self.ended(item, error) {

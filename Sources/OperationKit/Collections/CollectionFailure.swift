@@ -21,26 +21,26 @@ public struct CollectionFailure<Item: Sendable>: Sendable {
         self.error = error
     }
 
-    /// Reports the items of a unit that has failed.
-    static func deliver(
-        _ error: any Error, of unit: [Item], from start: Int, to failed: (CollectionFailure) -> Void
+    /// Reports the items of a batch that has failed.
+    static func report(
+        _ error: any Error, of batch: [Item], from start: Int, to failed: (CollectionFailure) -> Void
     ) {
-        for (offset, item) in unit.enumerated() {
+        for (offset, item) in batch.enumerated() {
             failed(CollectionFailure(index: start + offset, item: item, error: error))
         }
     }
 
-    /// Pairs items with the errors of the units, items or batches, that they were part of.
-    static func pairs(_ items: [Item], _ errors: [(any Error)?], unitSize: Int) -> [CollectionFailure] {
-        func failures(_ error: (any Error)?, of unit: Range<Int>) -> [CollectionFailure] {
-            error.map { error in unit.map { CollectionFailure(index: $0, item: items[$0], error: error) } } ?? []
+    /// Pairs items with the errors of the batches, or the items one by one, that they were part of.
+    static func pairs(_ items: [Item], _ errors: [(any Error)?], batchSize: Int) -> [CollectionFailure] {
+        func failures(_ error: (any Error)?, of batch: Range<Int>) -> [CollectionFailure] {
+            error.map { error in batch.map { CollectionFailure(index: $0, item: items[$0], error: error) } } ?? []
         }
-        guard unitSize >= 1, errors.count == unitCount(items.count, size: unitSize) else {
+        guard batchSize >= 1, errors.count == batchCount(items.count, size: batchSize) else {
             // Nothing was run, and the only error says why.
             return failures(errors.lazy.compactMap(\.self).first, of: items.indices)
         }
-        return errors.enumerated().flatMap { unit, error in
-            failures(error, of: unitRange(unit, size: unitSize, count: items.count))
+        return errors.enumerated().flatMap { batch, error in
+            failures(error, of: batchRange(batch, size: batchSize, count: items.count))
         }
     }
 }

@@ -38,7 +38,7 @@ extension CollectionOperation {
         guard case .completion(let perform) = strategy.method else {
             return try await performOperation(by: strategy, next: { iterator.next() }, failed: failed)
         }
-        let source = SequenceSource(iterator, unitSize: strategy.unitSize, perform: perform, failed: failed)
+        let source = SequenceSource(iterator, batchSize: strategy.batchSize, perform: perform, failed: failed)
         let driver = CollectionDriver(
             CollectionWork(
                 source: source, names: strategy.names, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
@@ -122,40 +122,40 @@ extension CollectionOperation {
 }
 
 extension CollectionOperation {
-    /// Performs units, items or batches, in tasks, as many at a time as the strategy allows.
+    /// Performs batches in tasks, as many at a time as the strategy allows.
     private nonisolated(nonsending) func performOperation(
         by strategy: CollectionStrategy<CollectionType>, next: () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
-        let (size, names, method) = (strategy.unitSize, strategy.names, strategy.method)
+        let (size, names, method) = (strategy.batchSize, strategy.names, strategy.method)
         let stopsAtFirstFailure = strategy.failurePolicy == .cancelRemaining
-        // While the current task waits for the next item, it cannot cancel the units in flight.
+        // While the current task waits for the next item, it cannot cancel the batches in flight.
         let tasks = stopsAtFirstFailure && strategy.limit > 1 ? InFlightTasks() : nil
         let hasFailed = Locked(false)
         var problem: (any Error)?
         try await forEachConcurrently(
             limit: strategy.limit,
             next: {
-                var unit: [CollectionType] = []
+                var batch: [CollectionType] = []
                 do {
-                    while problem == nil, unit.count < size, !Task.isCancelled, !hasFailed.withLock(\.self),
+                    while problem == nil, batch.count < size, !Task.isCancelled, !hasFailed.withLock(\.self),
                         let item = try await next()
-                    { unit.append(item) }
+                    { batch.append(item) }
                 } catch {
                     problem = error
                 }
                 // Where the type is not known to the compiler, `isEmpty` and `indices` look for it each time.
-                return unit.count > 0 ? unit : nil
+                return batch.count > 0 ? batch : nil
             },
-            perform: { index, unit in
-                // Another unit may have failed while this one was read.
+            perform: { index, batch in
+                // Another batch may have failed while this one was read.
                 if stopsAtFirstFailure, hasFailed.withLock(\.self) { return false }
                 do {
                     guard let tasks else {
-                        try await method.perform(unit, 0..<unit.count, index, names)
+                        try await method.perform(batch, 0..<batch.count, index, names)
                         return true
                     }
-                    try await tasks.run(index) { try await method.perform(unit, 0..<unit.count, index, names) }
+                    try await tasks.run(index) { try await method.perform(batch, 0..<batch.count, index, names) }
                     return true
                 } catch {
                     let goesOn = !stopsAtFirstFailure || error.isCancellation
@@ -163,7 +163,7 @@ extension CollectionOperation {
                         hasFailed.withLock { $0 = true }
                         tasks?.cancel()
                     }
-                    CollectionFailure.deliver(error, of: unit, from: index * size, to: failed)
+                    CollectionFailure.report(error, of: batch, from: index * size, to: failed)
                     return goesOn
                 }
             },

@@ -103,7 +103,7 @@ extension CollectionOperation {
     public func failures(
         in collection: [CollectionType], errors: [(any Error)?]
     ) -> [CollectionFailure<CollectionType>] {
-        CollectionFailure.pairs(collection, errors, unitSize: 1)
+        CollectionFailure.pairs(collection, errors, batchSize: 1)
     }
 }
 
@@ -159,5 +159,5 @@ extension CollectionOperation {
     var displayName: String { String(describing: Self.self) }
 
     /// What errors call an item or a batch.
-    var unitName: String { self is any BatchOperation ? "batch" : "item" }
+    var noun: String { self is any BatchOperation ? "batch" : "item" }
 }

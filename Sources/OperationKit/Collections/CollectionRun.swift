@@ -14,7 +14,7 @@ import Foundation
 ///
 /// `progress` counts items, or batches, that have ended, whatever their outcome. Its total is known, and the progress
 /// determinate, once the operation has started. It never falls, and is complete when the operation ends. An empty
-/// collection counts as one unit.
+/// collection counts as one batch.
 ///
 /// ## Cancellation
 ///
@@ -25,7 +25,7 @@ import Foundation
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
     private enum Stage: Equatable {
         case idle
-        /// The object is being asked to perform the run: it hands over its units, or has its own implementation. Or the run is
+        /// The object is being asked to perform the run: it hands over its batches, or has its own implementation. Or the run is
         /// about to finish without that.
         case calling(isStopped: Bool)
         case running
@@ -34,7 +34,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
     }
 
     /// What errors call an item or a batch.
-    private let unitName: String
+    private let noun: String
 
     // The lock of the operation guards these.
 
@@ -50,7 +50,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
 
     init(of object: some CollectionOperation<CollectionType>) {
         self.object = UncheckedSendable(object)
-        unitName = object.unitName
+        noun = object.noun
         let children = CollectionChildren<CollectionType>()
         super.init()
         becomeComposite(of: children)
@@ -152,8 +152,8 @@ extension CollectionRun {
 
     private func finishWithoutRun(of object: some CollectionOperation<CollectionType>) {
         do throws(CoordinationError) {
-            let unitSize = try CollectionStrategy(of: object).unitSize
-            let count = OperationKit.unitCount(input?.count ?? 0, size: unitSize)
+            let batchSize = try CollectionStrategy(of: object).batchSize
+            let count = batchCount(input?.count ?? 0, size: batchSize)
             finish(slots: Array(repeating: CancellationError(), count: count))
         } catch {
             finish(slots: [error]) { _, _ in .failure(error) }
@@ -165,7 +165,7 @@ extension CollectionRun {
 
 extension CollectionRun {
     fileprivate func finish(slots: [(any Error)?]) {
-        let failures = SuboperationError.failures(of: slots, unitName: unitName)
+        let failures = SuboperationError.failures(of: slots, noun: noun)
         let name = displayName
         finish(slots: slots) { isCancelled, reason in
             CompoundOperationError.outcome(
@@ -173,7 +173,7 @@ extension CollectionRun {
         }
     }
 
-    /// Finishes the operation after its units. The first call decides: a type's own implementation may report its end
+    /// Finishes the operation after its batches. The first call decides: a type's own implementation may report its end
     /// repeatedly.
     private func finish(
         slots: [(any Error)?],
@@ -195,7 +195,7 @@ extension CollectionRun {
     fileprivate func completionWasLost(itemCount: Int) {
         if lock.withLock({ stage == .finished }) { return }
         // The releasing thread may hold arbitrary locks.
-        DedicatedThreads.deliveries.performAsync { [self] in
+        DedicatedThreads.callbacks.performAsync { [self] in
             if isCancelled { return finish(slots: Array(repeating: CancellationError(), count: itemCount)) }
             let error = LostFinishError.run(name: displayName)
             finish(slots: Array(repeating: error, count: itemCount)) { _, _ in .failure(error) }

@@ -1,34 +1,34 @@
-/// How a type works on collections: the size of its units, items or batches, how many of them run at the same time,
-/// what a failure means, and how a unit is performed.
+/// How a type works on collections: the size of its batches, 1 for items, how many of them run at the same time,
+/// what a failure means, and how a batch is performed.
 ///
 /// Everything that differs between items and batches, parallel and sequential types, completions and `async` methods is
 /// in this value. A strategy is read from the object once for each run.
 struct CollectionStrategy<Item: Sendable>: Sendable {
-    /// Performs the items of a unit, a range of a collection. The completion may be called before this returns, later,
+    /// Performs the items of a batch, a range of a collection. The completion may be called before this returns, later,
     /// repeatedly, on any thread.
-    typealias Perform = @Sendable (_ items: [Item], _ unit: Range<Int>, _ completion: @escaping ItemCompletion) -> Void
+    typealias Perform = @Sendable (_ items: [Item], _ batch: Range<Int>, _ completion: @escaping ItemCompletion) -> Void
 
-    /// How the items of a unit, a range of a collection, are performed. The index is that of the unit, for errors.
+    /// How the items of a batch, a range of a collection, are performed. The index is that of the batch, for errors.
     enum Method: Sendable {
         case completion(Perform)
-        case async(@Sendable (_ items: [Item], _ unit: Range<Int>, _ index: Int) async throws -> Void)
+        case async(@Sendable (_ items: [Item], _ batch: Range<Int>, _ index: Int) async throws -> Void)
     }
 
     let names: ItemNames
-    /// The number of items of a unit, at least 1.
-    let unitSize: Int
-    /// The maximum number of units in flight, at least 1.
+    /// The number of items of a batch, at least 1.
+    let batchSize: Int
+    /// The maximum number of batches in flight, at least 1.
     let limit: Int
     let failurePolicy: FailurePolicy
     let method: Method
 
     init<Operation: CollectionOperation<Item>>(of operation: Operation) throws(CoordinationError) {
         let type = operation.displayName
-        names = ItemNames(type: type, unit: operation.unitName)
+        names = ItemNames(type: type, noun: operation.noun)
         let batches = operation as? any BatchOperation
         if batches != nil, operation is any ItemOperation { throw .itemsAndBatches(type: type) }
-        unitSize = batches?.batchSize ?? 1
-        if unitSize < 1 { throw .invalidBatchSize(type: type, batchSize: unitSize) }
+        batchSize = batches?.batchSize ?? 1
+        if batchSize < 1 { throw .invalidBatchSize(type: type, batchSize: batchSize) }
         limit =
             (operation as? any ParallelItemOperation)?.maxConcurrentOperationCount
             ?? (operation as? any ParallelBatchOperation)?.maxConcurrentOperationCount ?? 1
@@ -41,9 +41,9 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         }
         if let problem = policy.problem { throw .invalidRetryPolicy(type: type, problem: problem) }
         let (names, clock) = (names, operation.clock)
-        self.method = .async { items, unit, index in
+        self.method = .async { items, batch, index in
             try await policy.perform(named: { "\(names.type), \(names.name(of: index))" }, index: index, clock: clock) {
-                try await method.perform(items, unit, index, names)
+                try await method.perform(items, batch, index, names)
             }
         }
     }
@@ -51,29 +51,30 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
     private static func method<Operation: CollectionOperation<Item>>(of operation: Operation) -> Method {
         if let operation = operation as? any AsyncItemOperation<Item> {
             let operation = UncheckedSendable(operation)
-            return .async { items, unit, _ in
-                try await operation.value.performOperation(onItem: items[unit.lowerBound])
+            return .async { items, batch, _ in
+                try await operation.value.performOperation(onItem: items[batch.lowerBound])
             }
         }
         if let operation = operation as? any AsyncBatchOperation<Item> {
             let operation = UncheckedSendable(operation)
-            return .async { items, unit, _ in try await operation.value.performOperation(onBatch: Array(items[unit])) }
+            return .async { items, batch, _ in try await operation.value.performOperation(onBatch: Array(items[batch]))
+            }
         }
         if let operation = operation as? any ItemOperation<Item> {
             let operation = UncheckedSendable(operation)
-            return .completion { items, unit, completion in
-                operation.value.performOperation(onItem: items[unit.lowerBound], completion: completion)
+            return .completion { items, batch, completion in
+                operation.value.performOperation(onItem: items[batch.lowerBound], completion: completion)
             }
         }
         if let operation = operation as? any BatchOperation<Item> {
             let operation = UncheckedSendable(operation)
-            return .completion { items, unit, completion in
-                operation.value.performOperation(onBatch: Array(items[unit]), completion: completion)
+            return .completion { items, batch, completion in
+                operation.value.performOperation(onBatch: Array(items[batch]), completion: completion)
             }
         }
         let operation = UncheckedSendable(operation)
-        return .async { items, unit, _ in
-            let errors = await operation.value.performOperation(on: Array(items[unit]))
+        return .async { items, batch, _ in
+            let errors = await operation.value.performOperation(on: Array(items[batch]))
             if let error = errors.lazy.compactMap(\.self).first { throw error }
         }
     }
@@ -85,35 +86,35 @@ struct CollectionStrategy<Item: Sendable>: Sendable {
         case .completion(let method):
             (perform, tasks) = (method, nil)
         case .async(let method):
-            let (unitSize, inFlight) = (unitSize, InFlightTasks())
+            let (batchSize, inFlight) = (batchSize, InFlightTasks())
             tasks = inFlight
-            perform = { items, unit, completion in
-                let index = unit.lowerBound / unitSize
-                inFlight.run(index, { try await method(items, unit, index) }, completion: completion)
+            perform = { items, batch, completion in
+                let index = batch.lowerBound / batchSize
+                inFlight.run(index, { try await method(items, batch, index) }, completion: completion)
             }
         }
         return CollectionWork(
-            source: ArraySource(items, unitSize: unitSize, perform: perform), names: names, limit: limit,
+            source: ArraySource(items, batchSize: batchSize, perform: perform), names: names, limit: limit,
             failurePolicy: failurePolicy, tasks: tasks)
     }
 }
 
 extension CollectionStrategy.Method {
-    /// Performs a unit.
+    /// Performs a batch.
     ///
     /// - Parameters:
     ///   - items: The items.
-    ///   - unit: The indices of those that are the unit.
-    ///   - index: The index of the unit, for errors.
+    ///   - batch: The indices of those that are the batch.
+    ///   - index: The index of the batch, for errors.
     ///   - names: What errors call it.
-    /// - Throws: The error of the unit.
-    func perform(_ items: [Item], _ unit: Range<Int>, _ index: Int, _ names: ItemNames) async throws {
+    /// - Throws: The error of the batch.
+    func perform(_ items: [Item], _ batch: Range<Int>, _ index: Int, _ names: ItemNames) async throws {
         switch self {
         case .completion(let perform):
             // A run of its own makes sure that there is one end.
-            let names = ItemNames(type: names.type, unit: names.unit, firstIndex: index)
-            let source = ArraySource(items, unitSize: max(items.count, 1)) { items, _, completion in
-                perform(items, unit, completion)
+            let names = ItemNames(type: names.type, noun: names.noun, firstIndex: index)
+            let source = ArraySource(items, batchSize: max(items.count, 1)) { items, _, completion in
+                perform(items, batch, completion)
             }
             let error = await withCheckedContinuation { continuation in
                 CollectionDriver(
@@ -122,7 +123,7 @@ extension CollectionStrategy.Method {
             }
             if let error { throw error }
         case .async(let perform):
-            try await perform(items, unit, index)
+            try await perform(items, batch, index)
         }
     }
 }

@@ -7,11 +7,11 @@ struct ItemNames: Sendable {
     /// The type that performs the items.
     let type: String
     /// `item` or `batch`.
-    let unit: String
+    let noun: String
     /// The index of the first item, among those of the whole run.
     var firstIndex = 0
 
-    func name(of index: Int) -> String { "\(unit) \(firstIndex + index)" }
+    func name(of index: Int) -> String { "\(noun) \(firstIndex + index)" }
 }
 
 /// The items of a run, without their type.
@@ -48,11 +48,11 @@ final class ArraySource<Item: Sendable>: ItemSource {
     ///
     /// - Parameters:
     ///   - items: The items.
-    ///   - unitSize: The number of items of a unit, at least 1.
-    ///   - perform: Performs the items of a unit.
-    init(_ items: [Item], unitSize: Int, perform: @escaping CollectionStrategy<Item>.Perform) {
-        size = unitSize
-        count = unitCount(items.count, size: size)
+    ///   - batchSize: The number of items of a batch, at least 1.
+    ///   - perform: Performs the items of a batch.
+    init(_ items: [Item], batchSize: Int, perform: @escaping CollectionStrategy<Item>.Perform) {
+        size = batchSize
+        count = batchCount(items.count, size: size)
         self.items = items
         self.perform = perform
     }
@@ -60,7 +60,7 @@ final class ArraySource<Item: Sendable>: ItemSource {
     func read(isStopping: () -> Bool) -> ItemContents? { nil }
 
     func start(_ item: WorkItem) {
-        perform(items, unitRange(item.index, size: size, count: items.count)) { item.end($0) }
+        perform(items, batchRange(item.index, size: size, count: items.count)) { item.end($0) }
     }
 }
 
@@ -82,14 +82,14 @@ where Iterator.Element: Sendable {
     ///
     /// - Parameters:
     ///   - iterator: The items.
-    ///   - unitSize: The number of items of a unit, at least 1.
-    ///   - perform: Performs the items of a unit.
-    ///   - failed: Called with each item of a unit that has failed.
+    ///   - batchSize: The number of items of a batch, at least 1.
+    ///   - perform: Performs the items of a batch.
+    ///   - failed: Called with each item of a batch that has failed.
     init(
-        _ iterator: sending Iterator, unitSize: Int, perform: @escaping CollectionStrategy<Item>.Perform,
+        _ iterator: sending Iterator, batchSize: Int, perform: @escaping CollectionStrategy<Item>.Perform,
         failed: @escaping Failed
     ) {
-        size = unitSize
+        size = batchSize
         self.iterator = iterator
         self.perform = perform
         self.failed = failed
@@ -104,20 +104,20 @@ where Iterator.Element: Sendable {
         return ItemContents(
             start: { [perform, items] completion in perform(items, 0..<items.count, completion) },
             fail: { [size, failed, items] error, index in
-                CollectionFailure.deliver(error, of: items, from: index * size, to: failed)
+                CollectionFailure.report(error, of: items, from: index * size, to: failed)
             })
     }
 
     func start(_ item: WorkItem) { item.contents?.start { item.end($0) } }
 }
 
-/// Returns the number of units into which `count` items are cut.
-func unitCount(_ count: Int, size: Int) -> Int {
+/// Returns the number of batches into which `count` items are cut.
+func batchCount(_ count: Int, size: Int) -> Int {
     count == 0 ? 0 : (count - 1) / size + 1
 }
 
-/// Returns the indices of the items of a unit. No sum here can overflow, however large the size.
-func unitRange(_ unit: Int, size: Int, count: Int) -> Range<Int> {
-    let start = unit * size
+/// Returns the indices of the items of a batch. No sum here can overflow, however large the size.
+func batchRange(_ batch: Int, size: Int, count: Int) -> Range<Int> {
+    let start = batch * size
     return start..<(count - start <= size ? count : start + size)
 }

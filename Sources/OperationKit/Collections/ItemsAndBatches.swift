@@ -157,7 +157,7 @@ extension BatchOperation {
     public func failures(
         in collection: [CollectionType], errors: [(any Error)?]
     ) -> [CollectionFailure<CollectionType>] {
-        CollectionFailure.pairs(collection, errors, unitSize: batchSize)
+        CollectionFailure.pairs(collection, errors, batchSize: batchSize)
     }
 }
 

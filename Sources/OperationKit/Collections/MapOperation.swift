@@ -137,7 +137,7 @@ extension MapOperation {
         if outputs.count == input.count { return outputs }
         // Not if it has ended with an outcome from outside: what can be read from then on does not change any more.
         withState { [results] in if $0.lifecycle.acceptsOutcome { unsuccessfulResults = results } }
-        let failures = SuboperationError.failures(of: results.map(\.error), unitName: "item")
+        let failures = SuboperationError.failures(of: results.map(\.error), noun: "item")
         throw CompoundOperationError.error(
             name: displayName, failures, isCancelled: isCancelled || failures.isEmpty,
             reason: cancellationReason) ?? CancellationError()

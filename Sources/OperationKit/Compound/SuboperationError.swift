@@ -37,12 +37,12 @@ public struct SuboperationError: Error {
     /// Whether this is the same report of the same failure.
     func isSame(as other: SuboperationError) -> Bool { box === other.box }
 
-    /// The failures among the outcomes of numbered units, in their order. A cancellation is no failure.
-    static func failures(of outcomes: [(any Error)?], unitName: String) -> [SuboperationError] {
+    /// The failures among the outcomes of numbered parts, in their order. A cancellation is no failure.
+    static func failures(of outcomes: [(any Error)?], noun: String) -> [SuboperationError] {
         outcomes.enumerated().compactMap { index, error in
             guard let error, !error.isCancellation else { return nil }
             return SuboperationError(
-                name: "\(unitName) \(index)", index: index, error: error, siblingCount: outcomes.count)
+                name: "\(noun) \(index)", index: index, error: error, siblingCount: outcomes.count)
         }
     }
 }

@@ -75,7 +75,7 @@ extension OperationCoordinator {
     public func performOperations(_ operations: [Operation], completion: @escaping Completion) {
         // Before the options are read, which may run another coordinator of this type.
         let request = RunRequest.taken(by: ObjectIdentifier(type(of: self)))
-        let run = CoordinatedRun(operations, by: self)
+        let run = CoordinatorRun(operations, by: self)
         if let request { request.answer(with: run) } else { run.start(completion: completion) }
     }
 
@@ -90,7 +90,7 @@ extension OperationCoordinator {
     /// - Returns: A slot for each operation, in the order given, with its error or `nil` for success. If the limit is
     ///   less than 1, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperations(_ operations: [Operation]) async -> [(any Error)?] {
-        var run: CoordinatedRun?
+        var run: CoordinatorRun?
         let errors = await withCheckedContinuation { continuation in
             let continuation = Locked<CheckedContinuation<[(any Error)?], Never>?>(continuation)
             // The first call counts: a coordinator's own implementation may report its end repeatedly.
@@ -112,7 +112,7 @@ extension OperationCoordinator {
 }
 
 /// One run of a coordinator: a compound of the operations that can run, and a slot for each operation.
-final class CoordinatedRun: @unchecked Sendable {
+final class CoordinatorRun: @unchecked Sendable {
     /// The operations that run, and why others don't. Changed only in `deinit`.
     private var slots: [Result<Operation, CoordinationError>]
     private let compound: CompoundOperation

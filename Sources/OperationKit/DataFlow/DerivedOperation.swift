@@ -15,7 +15,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
     private var source: IOOperation<Input, Middle>?
     private var sequel: Sequel?
     private var makeResult: MakeResult?
-    private let steps: StepList
+    private let steps: MacroSteps
     private let sourceTitle: String
 
     /// Creates an operation that has not started.
@@ -28,7 +28,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         self.sequel = sequel
         self.makeResult = makeResult
         // Neither of the two steps that there are at most means anything for the other.
-        steps = StepList(failurePolicy: .continueAll, body: sequel == nil ? nil : CompositeBody())
+        steps = MacroSteps(failurePolicy: .continueAll, body: sequel == nil ? nil : CompositeBody())
         sourceTitle = source.titleInMessages
         super.init()
         becomeComposite(of: steps.children)

@@ -125,7 +125,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     override var waitDescription: String? { lock.withLock { taskWork?.wait } }
 
-    override var requestsForAttempts: Bool { taskWork?.isRetried == true }
+    override var passesRequestToChildren: Bool { taskWork?.isRetried == true }
 
     override func cancellationTookEffect() {
         lock.withLock { taskWork?.task }?.cancel()
@@ -307,7 +307,7 @@ extension ChildScheduler {
         let id = ObjectIdentifier(child)
         await withCheckedContinuation { continuation in
             guard let body, body.beganWait(for: id, continuation) else { return continuation.resume() }
-            if machine.withLock({ $0.schedule.table.slot(of: child) }) == nil { body.childEnded(id) }
+            if machine.withLock({ $0.readiness.table.slot(of: child) }) == nil { body.childEnded(id) }
         }
     }
 

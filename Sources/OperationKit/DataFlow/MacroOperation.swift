@@ -46,7 +46,7 @@ import Foundation
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     /// The last step. Gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
     private var source: (any OutputSource<Output>)?
-    private let steps: StepList
+    private let steps: MacroSteps
     private weak var first: (any InputReceiver<Input>)?
     private var failure: SuboperationError?
 
@@ -58,13 +58,13 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///   - name: The name of the operation, and of the macro that continues it.
     ///   - progressWeight: The step's share in the progress, in proportion to those of the others.
     public convenience init(_ first: IOOperation<Input, Output>, name: String? = nil, progressWeight: Int64 = 1) {
-        self.init(steps: StepList(), first: first, source: first)
+        self.init(steps: MacroSteps(), first: first, source: first)
         self.name = name
         append(first, weight: progressWeight)
         input = first.input
     }
 
-    private init(steps: StepList, first: (any InputReceiver<Input>)?, source: any OutputSource<Output>) {
+    private init(steps: MacroSteps, first: (any InputReceiver<Input>)?, source: any OutputSource<Output>) {
         self.steps = steps
         self.first = first
         self.source = source
@@ -231,7 +231,7 @@ extension MacroOperation {
             steps.children.detach()
         }
         let macro = MacroOperation<Input, Next>(
-            steps: taken == nil ? StepList() : steps, first: taken == nil ? nil : first, source: newSource)
+            steps: taken == nil ? MacroSteps() : steps, first: taken == nil ? nil : first, source: newSource)
         macro.name = name
         macro.input = input
         if let taken {

@@ -13,7 +13,7 @@ final class WaterfallJobs: Sendable {
     }
 
     let children = ChildScheduler(
-        limit: 1, failurePolicy: .continueAll, unit: "jobs", body: CompositeBody())
+        limit: 1, failurePolicy: .continueAll, noun: "jobs", body: CompositeBody())
 
     private typealias QueuedJob = (job: Job, name: String?, weight: Int64)
 

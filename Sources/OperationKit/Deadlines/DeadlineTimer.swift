@@ -147,7 +147,7 @@ package final class DeadlineTimer: Sendable {
     }
 
     private func call(_ due: [Reference<Expiration>]) {
-        for expiration in due { DedicatedThreads.deliveries.performAsync { expiration.value.call() } }
+        for expiration in due { DedicatedThreads.callbacks.performAsync { expiration.value.call() } }
     }
 
     /// The number of deadlines that are armed.

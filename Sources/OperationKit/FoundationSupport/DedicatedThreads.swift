@@ -11,7 +11,7 @@ final class DedicatedThreads: Sendable {
 
     /// Delivers what cannot be delivered where it happens: expired deadlines, cancellations of tasks, lost finishes and
     /// releases of resources, one after the other as long as none of them blocks.
-    static let deliveries = DedicatedThreads(promptCount: 1, limit: 512)
+    static let callbacks = DedicatedThreads(promptCount: 1, limit: 512)
 
     private static let idleTime = Duration.seconds(5)
     private static let patience = Duration.milliseconds(2)
@@ -170,7 +170,7 @@ func withCancellationDelivered<Value>(
         return try await body()
     }
     return try await withTaskCancellationHandler(operation: body) {
-        DedicatedThreads.deliveries.performAsync(handler)
+        DedicatedThreads.callbacks.performAsync(handler)
     }
 }
 

@@ -65,7 +65,7 @@ struct Lifecycle: Sendable {
         /// Cancel the children, let them finish, then report ``Lifecycle/drained(with:)`` (composites only).
         case drain
         /// Deliver the outcome, then announce the end with ``Lifecycle/ended()`` as the change.
-        case deliver
+        case complete
     }
 
     private(set) var state = State.pending(nil)
@@ -271,7 +271,7 @@ extension Lifecycle {
             impossible("superclassCancelled")
         }
         if case .finishing = state {
-            actions.append(.deliver)
+            actions.append(.complete)
         } else if ending == .afterChildren {
             actions.append(.cancelChildren)
         }
@@ -295,7 +295,7 @@ extension Lifecycle {
         let outcome = outcome.mapError { $0.isMarked ? cancellationReason ?? $0.unmarked : $0 }
         state = .finishing(outcome, wasExecuting: wasExecuting)
         if case .marking = cancellation { return nil }
-        return .deliver
+        return .complete
     }
 
     private func impossible(_ event: String) -> Never {

@@ -24,7 +24,7 @@ extension AsyncOperation {
                 }
                 next = action
                 didChange("isExecuting")
-                deliver(started)
+                send(started)
             case .passGates:
                 // The usual case is decided here.
                 let isAnnounced = announceMain(hasGates: false)
@@ -46,7 +46,7 @@ extension AsyncOperation {
                     let reason = state.lifecycle.cancellationReason
                     return (actions, state.note(.cancelled(reason: reason), observers))
                 }
-                deliver(cancelled)
+                send(cancelled)
                 for action in actions { perform(action, &list) }
                 withState { $0.parent }?.childWasCancelled(self)
             case .repeatSuperclassCancel:
@@ -58,8 +58,8 @@ extension AsyncOperation {
             case .drain:
                 withdrawGates()
                 drainChildren(&list)
-            case .deliver:
-                deliver(&list)
+            case .complete:
+                complete(&list)
             }
         }
     }
@@ -75,12 +75,12 @@ extension AsyncOperation {
             let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
             return (isNext, isNext ? $0.note(.running, $1) : nil)
         }
-        deliver(event)
+        send(event)
         return isNext
     }
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
-    private func deliver(_ list: inout Trampoline) {
+    private func complete(_ list: inout Trampoline) {
         var hasGates = false
         var execution: ExecutionRecord?
         var (block, progress, error, wasExecuting) = withState { state in
@@ -121,7 +121,7 @@ extension AsyncOperation {
         if wasExecuting { didChange("isExecuting") }
         #endif
         didChange("isFinished")
-        deliver(ended)
+        send(ended)
 
         let (observers, releasesDependencies) = withState {
             ($0.announced(), $0.hasHadDependencies && $0.parent != nil)

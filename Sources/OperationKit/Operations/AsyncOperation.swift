@@ -306,7 +306,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     var waitDescription: String? { nil }
 
     /// Whether the operation makes attempts, gives what it requires to each of them, and holds nothing between two.
-    var requestsForAttempts: Bool { false }
+    var passesRequestToChildren: Bool { false }
 
     /// Drops the closures that hold the work. Called once, before the operation becomes finished.
     func releaseWork() {}

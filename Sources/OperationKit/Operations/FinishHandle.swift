@@ -153,7 +153,7 @@ extension AsyncOperation {
     func finishWasLost() {
         guard withState({ $0.lifecycle.acceptsOutcome }) else { return }
         // The releasing thread may hold arbitrary locks.
-        DedicatedThreads.deliveries.performAsync { [self] in
+        DedicatedThreads.callbacks.performAsync { [self] in
             let error = LostFinishError.operation(name: displayName)
             let (isLost, execution, action) = withState { state in
                 let isCancelled = state.lifecycle.isCancelled

@@ -6,7 +6,7 @@ enum OperationStatus: Equatable {
     /// Between its start and its `main()`.
     case starting
     /// Waiting for something, and the time elapsed since the start, if recorded.
-    case preparing(String, Duration?)
+    case waiting(String, Duration?)
     /// The elapsed time, if recorded.
     case executing(Duration?)
     /// Told to end, and its work or its children, as the text says, have not.
@@ -19,7 +19,7 @@ enum OperationStatus: Equatable {
         switch self {
         case .notStarted: "not started"
         case .starting: "starting"
-        case .preparing(let description, let age): description + Self.text(", executing for ", age)
+        case .waiting(let description, let age): description + Self.text(", executing for ", age)
         case .executing(let age): "executing" + Self.text(" for ", age)
         case .draining(let rest, let age): "told to end, waiting for its \(rest)" + Self.text(", executing for ", age)
         case .finishing: "delivering its outcome"
@@ -41,11 +41,11 @@ extension Operation {
                 (state.status(of: operation, at: now), state.awaitedGate, state.gates?.helper)
             }
             guard case .executing(let age) = status else { return status }
-            if let wait = operation.waitDescription { return .preparing(wait, age) }
-            if let gate { return gate.waitDescription.map { .preparing($0, age) } ?? status }
+            if let wait = operation.waitDescription { return .waiting(wait, age) }
+            if let gate { return gate.waitDescription.map { .waiting($0, age) } ?? status }
             // What the operation waits for in the meantime, such as a resource for an attempt.
-            guard case .preparing(let wait, _)? = helper?.status(at: now) else { return status }
-            return .preparing(wait, age)
+            guard case .waiting(let wait, _)? = helper?.status(at: now) else { return status }
+            return .waiting(wait, age)
         }
         if isFinished { return .finished }
         return isExecuting ? .executing(nil) : .notStarted

@@ -50,7 +50,7 @@ enum GateOrder: Comparable {
     /// Values are handed over, and the success of what the operation depends on is checked.
     case first
     /// What the operation needs is there.
-    case conditions, resources
+    case checks, leases
     /// What the gates needed is released.
     case last
 }
@@ -220,7 +220,7 @@ extension AsyncOperation {
             guard state.lifecycle.isWaiting else { return (false, action, nil) }
             return (true, action, reason.flatMap { state.note(.waiting(for: $0), observers) })
         }
-        deliver(event)
+        send(event)
         if isWaiting { gate.wait(self) }
         return action
     }

@@ -30,7 +30,7 @@ final class Attempts: Sendable {
         self.maximum = maximum.flatMap { $0 < .max ? $0 : nil }
         children = ChildScheduler(
             limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .continueAll,
-            unit: "\(noun)s", body: CompositeBody())
+            noun: "\(noun)s", body: CompositeBody())
         children.changeProgress { $0 = ledger }
     }
 
@@ -155,12 +155,12 @@ extension IOOperation {
 extension AsyncOperation {
     /// What each attempt of the operation requires beside its own, from `main()` on.
     var requestOfAttempts: ResourceRequest? {
-        requestsForAttempts ? resourceLease?.request : nil
+        passesRequestToChildren ? resourceLease?.request : nil
     }
 
     /// Adds what each attempt of another operation requires. This one, which has not started, waits as that would.
     func require(_ request: ResourceRequest, asAttemptOf operation: AsyncOperation) {
-        changeRequirements(named: "of an attempt") { $0.add(request) }
+        changeRequest(named: "of an attempt") { $0.add(request) }
         if queuePriority == .normal { queuePriority = operation.queuePriority }
         inheritClock(of: operation)
     }

@@ -42,7 +42,7 @@ extension OperationQueue {
         name: String? = nil, _ body: nonisolated(nonsending) () async throws -> Output
     ) async throws -> Output {
         let slot = QueueSlot(name: name, on: self)
-        try await slot.waitForTurn(on: self)
+        try await slot.waitForPlace(on: self)
         do {
             let output = try await body()
             slot.endDeferred(with: .success(()))
@@ -62,7 +62,7 @@ extension OperationQueue {
 /// the caller goes on at the turn, without a place. From the turn on, only the caller decides when the operation ends:
 /// `finish` by other code gives it its outcome, not its end.
 final class QueueSlot: AsyncOperation, @unchecked Sendable {
-    private enum Turn {
+    private enum Phase {
         case open
         case awaited(CheckedContinuation<Void, any Error>)
         /// The first decision: the turn has come, or the closure is not to run, for the reason given.
@@ -70,7 +70,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
     }
 
     // The lock of the operation guards it.
-    private var turn = Turn.open
+    private var phase = Phase.open
     /// For the title only. Not held: where the place was given up, the operation stays on the queue without the caller.
     private weak var queue: OperationQueue?
 
@@ -91,14 +91,14 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
     /// - Throws: `CancellationError` if the task is cancelled before the turn; if it is cancelled already, nothing is
     ///   put on the queue. If the operation is cancelled or finished before its turn, the reason or the error that it
     ///   was given, or else `CancellationError`.
-    nonisolated(nonsending) func waitForTurn(on queue: OperationQueue) async throws {
+    nonisolated(nonsending) func waitForPlace(on queue: OperationQueue) async throws {
         do {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in
                     // A handler may have decided before.
                     let decision = lock.withLock { () -> Lifecycle.Outcome? in
-                        if case .decided(let decision) = turn { return decision }
-                        turn = .awaited(continuation)
+                        if case .decided(let decision) = phase { return decision }
+                        phase = .awaited(continuation)
                         return nil
                     }
                     if let decision { continuation.resume(with: decision) } else { queue.addOperation(self) }
@@ -129,9 +129,9 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
     /// - Returns: Whether nothing had been decided before.
     @discardableResult
     private func decide(_ decision: Lifecycle.Outcome) -> Bool {
-        let previous = lock.withLock { () -> Turn in
-            if case .decided = turn { return turn }
-            return exchange(&turn, with: .decided(decision))
+        let previous = lock.withLock { () -> Phase in
+            if case .decided = phase { return phase }
+            return exchange(&phase, with: .decided(decision))
         }
         if case .decided = previous { return false }
         if case .awaited(let continuation) = previous { continuation.resume(with: decision) }

@@ -82,7 +82,7 @@ struct ObservedFacts {
         case .added, .started, .cancelled:
             dependencies = operation.dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
         case .running:
-            resources = operation.heldResourceNames
+            resources = operation.leasedResourceNames
             limit = operation.childLimit
         case .retrying(_, let error, _): self.error = error.eventText
         case .finished(let error): outcome = error.map(OperationTimeline.Outcome.init)

@@ -142,7 +142,7 @@ import Testing
         let workers = HeldWorkers()
         SchedulingProbe.observed(by: workers) {
             let source = SequenceSource(
-                Reads { $0 == 0 ? 0 : nil }, unitSize: 1, perform: perform, failed: { _ in })
+                Reads { $0 == 0 ? 0 : nil }, batchSize: 1, perform: perform, failed: { _ in })
             let work = CollectionWork(source: source, names: strategy.names, limit: 2, failurePolicy: .continueAll)
             let (driver, ends) = (CollectionDriver(work), Shared<[Bool]>([]))
             driver.start { _, isCancelled in ends.change { $0.append(isCancelled) } }

@@ -83,7 +83,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         circuitBreaker.fail()
         clock.advance(by: .seconds(60))
         operation.require(circuitBreaker)
-        lease = Shared(operation.withState { $0.gates?[.resources] as? ResourceLease })
+        lease = Shared(operation.withState { $0.gates?[.leases] as? ResourceLease })
         holder.start()
         if isWaiting { operation.start() }
     }
@@ -130,7 +130,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         }
         if !hasBegun {
             if !last.isFinished { problems.append("not released: \(last.debugDescription)") }
-            if (try? circuitBreaker.admit(last, begins: false)) == nil {
+            if (try? circuitBreaker.allow(last, begins: false)) == nil {
                 problems.append("the place on trial is not released")
             }
         }
@@ -142,7 +142,7 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
 extension CircuitBreaker {
     /// Opens the circuit, which one failure is enough for.
     fileprivate func fail() {
-        if let call = try? admit(AsyncOperation(), begins: true) { ended(call, with: TestError.first) }
+        if let call = try? allow(AsyncOperation(), begins: true) { ended(call, with: TestError.first) }
     }
 }
 #endif

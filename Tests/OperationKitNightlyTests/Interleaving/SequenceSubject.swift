@@ -123,7 +123,7 @@ final class SequenceSubject: ExplorationSubject, @unchecked Sendable {
             return read(index)
         }
         let source = SequenceSource(
-            iterator, unitSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
+            iterator, batchSize: 1, perform: { perform($0.map(\.index), $1, $2) }, failed: failed)
         return CollectionDriver(
             CollectionWork(
                 source: source, names: strategy.names, limit: strategy.limit, failurePolicy: strategy.failurePolicy))

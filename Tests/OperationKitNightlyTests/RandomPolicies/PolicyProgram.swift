@@ -13,7 +13,7 @@ struct PolicyNode: Sendable {
         ]
         var makesAttempts: Bool { self == .retry || self == .hedge || self == .repetition }
         /// Whether each attempt requests what the operation requires.
-        var requestsForAttempts: Bool { self == .retry || self == .repetition }
+        var passesRequestToChildren: Bool { self == .retry || self == .repetition }
     }
 
     let id: Int

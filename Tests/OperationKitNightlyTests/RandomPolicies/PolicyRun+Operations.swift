@@ -36,7 +36,7 @@ final class PolicyUnit: Sendable {
         self.startsAlone = startsAlone
         (self.node, self.parent, self.needing, name) = (node, parent, needing, "p\(node.id).\(number)")
         let own = node.policies.compactMap { if case .resource(let index, _) = $0 { index } else { nil } }
-        required = Set(own).union(parent?.node.kind.requestsForAttempts == true ? parent?.required ?? [] : [])
+        required = Set(own).union(parent?.node.kind.passesRequestToChildren == true ? parent?.required ?? [] : [])
     }
 
     var operation: Operation? { state.change(\.operation) }

@@ -185,7 +185,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
                 return (nil, state.ready)
             }
             if let problem, !leaf.state.value.isSteered { problems.add("\(unit.name) \(problem)") }
-            guard let ready, !unit.node.kind.requestsForAttempts else { continue }
+            guard let ready, !unit.node.kind.passesRequestToChildren else { continue }
             for index in unit.required {
                 uses.change { $0[index].append((ready, time)) }
                 // What a freed operation had is free soon.

@@ -9,9 +9,9 @@ extension ScheduleExplorer {
     var next: Int? {
         guard hasStarted else { return nil }
         if !isCancelled {
-            if isCancelling || schedule.places.isSuspended { return nil }
+            if isCancelling || readiness.places.isSuspended { return nil }
             let taken = children.count(where: \.stage.isStarted) + queuedHere
-            if schedule.places.limit >= 0, taken >= schedule.places.limit { return nil }
+            if readiness.places.limit >= 0, taken >= readiness.places.limit { return nil }
         }
         let ready = children.indices.filter {
             let child = children[$0]
@@ -27,26 +27,26 @@ extension ScheduleExplorer {
         if violation != nil { return }
         // Where all places are taken, one of those who have them looks for the next child when it comes back.
         if next != nil, onTheWay == 0, hasPlace { violation = "child \(next ?? 0) is forgotten" }
-        if schedule.table.remaining != children.count - count(.ended, .watchedEnded) {
+        if readiness.table.remaining != children.count - count(.ended, .watchedEnded) {
             violation = "remaining is wrong"
         }
-        if schedule.places.queued != count(.queued) { violation = "queued is wrong" }
-        let places = schedule.places
+        if readiness.places.queued != count(.queued) { violation = "queued is wrong" }
+        let places = readiness.places
         let counters = [places.started, places.active, places.detachedCount]
         let expected = [
             children.count(where: \.stage.isStarted), children.count(where: \.stage.isWorker), count(.alone),
         ]
         for child in children where child.stage == .added || child.stage == .waiting {
             let external = child.waitsFor.contains(ScheduleExplorer.external) ? 1 : 0
-            if Int(schedule.table.records[child.slot].openExternal) != external { violation = "openExternal is wrong" }
+            if Int(readiness.table.records[child.slot].openExternal) != external { violation = "openExternal is wrong" }
         }
-        let dependents = externalSlot.map { schedule.table.records[$0].dependents.count }
+        let dependents = externalSlot.map { readiness.table.records[$0].dependents.count }
         if let dependents, dependents != waitingForExternal + abandoned {
             violation = "\(dependents) wait for the external dependency"
         }
         let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
         if Set(slots).count != slots.count { violation = "a slot is used twice" }
-        let isSlotLost = schedule.table.records.contains { $0.phase == .gone && $0.open == 0 }
+        let isSlotLost = readiness.table.records.contains { $0.phase == .gone && $0.open == 0 }
         if isSlotLost { violation = "a slot is not used again" }
         if onTheWay > 1 { violation = "two workers are awaited" }
         if counters != expected { violation = "counted \(counters), there are \(expected)" }
@@ -61,15 +61,15 @@ extension ScheduleExplorer {
     var identity: [Int] {
         var numbers = [
             onTheWay, abandoned, hasEnded ? 1 : 0, hasStarted ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
-            schedule.places.limit, schedule.places.isKeptByQueue ? 1 : 0, schedule.places.isWorkerEarly ? 1 : 0,
+            readiness.places.limit, readiness.places.isKeptByQueue ? 1 : 0, readiness.places.isWorkerEarly ? 1 : 0,
         ]
-        numbers += [schedule.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
+        numbers += [readiness.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]
         for child in children {
             numbers += [child.slot, child.stage.rawValue, child.ignoresDependencies ? 1 : 0]
             numbers += [child.isEnding ? 1 : 0, child.isHandedOver ? 1 : 0, child.isReadyOnQueue ? 1 : 0]
             numbers.append(child.waitsFor.reduce(0) { $0 | 1 << ($1 + 1) })
         }
-        for record in schedule.table.records {
+        for record in readiness.table.records {
             numbers += [record.phase.hashValue, record.ordinal, Int(record.open)]
             numbers += [Int(record.openExternal), record.ignoresDependencies ? 1 : 0, record.dependents.count]
             numbers += record.dependents

@@ -66,10 +66,10 @@ extension ScheduleExplorer {
 }
 
 extension Operation {
-    /// Stands for every child: the schedule does not look at its operations.
+    /// Stands for every child: the state machine does not look at its operations.
     static let placeholder = Operation()
 }
 
-extension ReadySchedule {
+extension ReadinessStateMachine {
     mutating func addedChild() -> Int { table.insert(.placeholder) }
 }

@@ -3,12 +3,12 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// A schedule with its surroundings, as far as they have come: the children, the workers, and what may still happen.
+/// A state machine with its surroundings, as far as they have come: the children, the workers, and what may still happen.
 ///
-/// Each step does what ``ChildStateMachine`` does in one event. All that the test knows of ``ReadySchedule``'s parts is in
+/// Each step does what ``ChildStateMachine`` does in one event. All that the test knows of ``ReadinessStateMachine``'s parts is in
 /// the files of this type.
 struct ScheduleExplorer {
-    var schedule: ReadySchedule
+    var readiness: ReadinessStateMachine
     var children: [Child] = []
     var budget: Budget
     /// Whether a child that does not wait any more waits for its siblings nevertheless.
@@ -26,25 +26,25 @@ struct ScheduleExplorer {
     var violation: String?
 
     init(children count: Int, dependencies: [(Int, Int)], limit: Int, keepsOrder: Bool = false, budget: Budget) {
-        schedule = ReadySchedule(limit: limit, keepsOrder: keepsOrder)
+        readiness = ReadinessStateMachine(limit: limit, keepsOrder: keepsOrder)
         self.keepsOrder = keepsOrder
         self.budget = budget
-        for _ in 0..<count { children.append(Child(slot: schedule.addedChild())) }
+        for _ in 0..<count { children.append(Child(slot: readiness.addedChild())) }
         for (child, other) in dependencies { children[child].waitsFor.insert(other) }
         connect()
     }
 
-    /// Tells the schedule which child waits for which.
+    /// Tells the state machine which child waits for which.
     private mutating func connect() {
         if children.contains(where: { $0.stage != .ended && $0.waitsFor.contains(ScheduleExplorer.external) }) {
-            externalSlot = schedule.table.insertExternal()
+            externalSlot = readiness.table.insertExternal()
         }
         for child in children where child.stage != .ended {
             for other in child.waitsFor.sorted() {
                 guard let slot = other == ScheduleExplorer.external ? externalSlot : children[other].slot else {
                     continue
                 }
-                schedule.table.addDependency(of: child.slot, on: slot)
+                readiness.table.addDependency(of: child.slot, on: slot)
             }
         }
     }
@@ -74,11 +74,11 @@ extension ScheduleExplorer {
         if !hasStarted { steps.append(.begin) }
         if budget.cancellations > 0, !isCancelling { steps.append(.cancelling) }
         if isCancelling, !isCancelled { steps.append(.cancelled) }
-        if budget.suspensions > 0, !schedule.places.isSuspended { steps.append(.suspend) }
+        if budget.suspensions > 0, !readiness.places.isSuspended { steps.append(.suspend) }
         // A pause is ended at some time, unless there is nothing more to begin.
-        if schedule.places.isSuspended, !hasEnded { steps.append(.resume) }
+        if readiness.places.isSuspended, !hasEnded { steps.append(.resume) }
         steps += budget.limits.map { .limit($0) }
-        if schedule.places.limit == 0, budget.limits.isEmpty, !hasEnded { steps.append(.limit(1)) }
+        if readiness.places.limit == 0, budget.limits.isEmpty, !hasEnded { steps.append(.limit(1)) }
         let isOpen = !hasStarted || children.contains { $0.stage != .ended && $0.stage != .watchedEnded }
         if budget.additions > 0, isOpen {
             steps.append(.add(dependsOn: nil))
@@ -89,7 +89,7 @@ extension ScheduleExplorer {
             steps.append(.externalEnds)
             if budget.adoptions > 0, isOpen { steps.append(.externalJoins) }
         }
-        let queueHasPlace = schedule.queueSettings == .immediate || hasSlot && !schedule.queueSettings.isSuspended
+        let queueHasPlace = readiness.queueSettings == .immediate || hasSlot && !readiness.queueSettings.isSuspended
         if onTheWay > 0, queueHasPlace { steps.append(.workerComes) }
         for (index, child) in children.enumerated() {
             if budget.reports > 0, child.mayBeEnding { steps.append(.ending(index)) }
@@ -129,9 +129,9 @@ extension ScheduleExplorer {
     private var hasSlot: Bool { hasPlace(beside: 0) }
 
     private func hasPlace(beside queued: Int) -> Bool {
-        if schedule.places.limit < 0 { return true }
+        if readiness.places.limit < 0 { return true }
         let places =
-            isCancelled || hasEnded ? max(schedule.places.limit, 1) : schedule.places.limit - count(.alone) - queued
+            isCancelled || hasEnded ? max(readiness.places.limit, 1) : readiness.places.limit - count(.alone) - queued
         return children.count(where: \.stage.isWorker) < places
     }
 
@@ -140,46 +140,46 @@ extension ScheduleExplorer {
         case .begin:
             hasStarted = true
             // They are asked again then.
-            schedule.prepared()
+            readiness.prepared()
             externalSlot = nil
             abandoned = 0
             connect()
             for index in children.indices where children[index].stage == .added { becomeKnown(index) }
-            schedule.started()
+            readiness.started()
         case .cancelling:
             budget.cancellations -= 1
             isCancelling = true
-            schedule.cancellationStarted()
+            readiness.cancellationStarted()
             return
         case .cancelled:
             isCancelled = true
-            schedule.cancelled()
+            readiness.cancelled()
         case .suspend:
             budget.suspensions -= 1
-            schedule.places.isSuspended = true
+            readiness.places.isSuspended = true
         case .resume:
-            schedule.places.isSuspended = false
+            readiness.places.isSuspended = false
         case .limit(let limit):
             budget.limits.removeAll { $0 == limit }
-            schedule.places.limit = limit
+            readiness.places.limit = limit
         case .add(let other):
             budget.additions -= 1
-            var child = Child(slot: schedule.table.insert(.placeholder, phase: hasStarted ? .adding : .added))
+            var child = Child(slot: readiness.table.insert(.placeholder, phase: hasStarted ? .adding : .added))
             if let other {
-                schedule.table.addDependency(of: child.slot, on: children[other].slot)
+                readiness.table.addDependency(of: child.slot, on: children[other].slot)
                 child.waitsFor = [other]
             }
             children.append(child)
             return
         case .externalEnds:
-            if let slot = externalSlot { schedule.externalEnded(slot) }
+            if let slot = externalSlot { readiness.externalEnded(slot) }
             externalSlot = nil
             for index in children.indices { children[index].waitsFor.remove(ScheduleExplorer.external) }
         case .externalJoins:
             budget.adoptions -= 1
             guard let slot = externalSlot else { return }
             externalSlot = nil
-            schedule.adopted(slot, .placeholder)
+            readiness.adopted(slot, .placeholder)
             for index in children.indices where children[index].waitsFor.remove(ScheduleExplorer.external) != nil {
                 children[index].waitsFor.insert(children.count)
             }
@@ -189,29 +189,29 @@ extension ScheduleExplorer {
             becomeKnown(index)
         case .takeBack(let index):
             budget.takenBack -= 1
-            schedule.takenBack(children[index].slot)
+            readiness.takenBack(children[index].slot)
             children.removeLast()
         case .release(let index):
             budget.releases -= 1
             children[index].ignoresDependencies = true
-            schedule.ignoresDependencies(children[index].slot)
+            readiness.ignoresDependencies(children[index].slot)
         case .isFinished(let index):
             end(index)
         case .workerComes:
             onTheWay -= 1
-            let mayStart = schedule.places.workerStarted()
+            let mayStart = readiness.places.workerStarted()
             takeNext(isLast: !mayStart, looksAtQueue: false)
         case .isWatched(let index):
             children[index].stage = .watched
             return
         case .goesOn(let index, let isLast):
-            if children[index].stage == .watched { schedule.detached(children[index].slot) }
+            if children[index].stage == .watched { readiness.detached(children[index].slot) }
             children[index].stage = children[index].stage == .watched ? .alone : .ended
             takeNext(isLast: isLast)
         case .ending(let index):
             budget.reports -= 1
             children[index].isEnding = true
-            schedule.ending(children[index].slot)
+            readiness.ending(children[index].slot)
         case .ends(let index):
             let isWatched = children[index].stage == .watched
             let endedOnQueue = children[index].stage == .queued
@@ -222,17 +222,17 @@ extension ScheduleExplorer {
             end(index)
             takeNext(isLast: isLast)
         case .handedToQueue(let index, let isLast):
-            schedule.handedToQueue(children[index].slot)
+            readiness.handedToQueue(children[index].slot)
             children[index].stage = .queued
             takeNext(isLast: isLast)
             return follow(mayHandOver: false)
         case .handedBack(let index):
-            schedule.handedBack(children[index].slot)
+            readiness.handedBack(children[index].slot)
             children[index].stage = .waiting
             children[index].isHandedOver = false
             return follow(mayHandOver: false)
         case .waitsOnQueue(let index):
-            schedule.waitsOnQueue(children[index].slot)
+            readiness.waitsOnQueue(children[index].slot)
             children[index].isReadyOnQueue = false
         }
         follow()
@@ -241,19 +241,19 @@ extension ScheduleExplorer {
     /// What follows from each event.
     private mutating func follow(mayHandOver: Bool = true, endedOnQueue: Bool = false) {
         if mayHandOver { handOver() }
-        if schedule.requestWorkerIfNeeded() { onTheWay += 1 }
-        if endedOnQueue, onTheWay > 0, !schedule.isNextSynchronous { schedule.places.isKeptByQueue = true }
-        if hasStarted, !hasEnded, schedule.table.remaining == 0 {
+        if readiness.requestWorkerIfNeeded() { onTheWay += 1 }
+        if endedOnQueue, onTheWay > 0, !readiness.isNextSynchronous { readiness.places.isKeptByQueue = true }
+        if hasStarted, !hasEnded, readiness.table.remaining == 0 {
             hasEnded = true
-            schedule.finished()
+            readiness.finished()
         }
     }
 
     /// The thread on which something has happened hands the next child over, if it may do so.
     private mutating func handOver() {
-        let mayHandOver = !isCancelling && onTheWay == 0 && !schedule.places.isKeptByQueue
+        let mayHandOver = !isCancelling && onTheWay == 0 && !readiness.places.isKeptByQueue
         let expected = next.flatMap { mayHandOver && isSynchronous($0) ? $0 : nil }
-        let slot = schedule.handNextToQueue()?.slot
+        let slot = readiness.handNextToQueue()?.slot
         if slot != expected.map({ children[$0].slot }) {
             violation = "slot \(String(describing: slot)) is handed over instead of \(String(describing: expected))"
         }
@@ -267,12 +267,12 @@ extension ScheduleExplorer {
 
     private mutating func becomeKnown(_ index: Int) {
         children[index].stage = .waiting
-        if isSynchronous(index) { schedule.table.records[children[index].slot].isSynchronous = true }
-        schedule.registered(children[index].slot, priority: index == 2 ? .high : .normal)
+        if isSynchronous(index) { readiness.table.records[children[index].slot].isSynchronous = true }
+        readiness.registered(children[index].slot, priority: index == 2 ? .high : .normal)
     }
 
     private mutating func end(_ index: Int) {
-        schedule.ended(children[index].slot)
+        readiness.ended(children[index].slot)
         children[index].stage = .ended
         for other in children.indices { children[other].waitsFor.remove(index) }
         if children[index].waitsFor.remove(ScheduleExplorer.external) != nil { stopWaiting() }
@@ -283,11 +283,11 @@ extension ScheduleExplorer {
         guard let slot = externalSlot else { return }
         abandoned += 1
         if waitingForExternal == 0 {
-            schedule.externalEnded(slot)
+            readiness.externalEnded(slot)
             externalSlot = nil
             abandoned = 0
         } else if abandoned > waitingForExternal {
-            schedule.table.removeEndedDependents(of: slot)
+            readiness.table.removeEndedDependents(of: slot)
             abandoned = 0
         }
     }
@@ -295,13 +295,13 @@ extension ScheduleExplorer {
     var waitingForExternal: Int { children.count { $0.waitsFor.contains(ScheduleExplorer.external) } }
 
     private mutating func takeNext(isLast: Bool, looksAtQueue: Bool = true) {
-        if isLast || (looksAtQueue && !schedule.places.hasRoomForWorker) { return schedule.places.workerLeft() }
+        if isLast || (looksAtQueue && !readiness.places.hasRoomForWorker) { return readiness.places.workerLeft() }
         let expected = next
-        let slot = schedule.startNext()
+        let slot = readiness.startNext()
         if slot != expected.map({ children[$0].slot }) {
             violation = "slot \(String(describing: slot)) is next instead of child \(String(describing: expected))"
         }
-        guard slot != nil, let expected else { return schedule.places.workerLeft() }
+        guard slot != nil, let expected else { return readiness.places.workerLeft() }
         children[expected].stage = .starting
     }
 }

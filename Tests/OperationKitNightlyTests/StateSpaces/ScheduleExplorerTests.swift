@@ -7,7 +7,7 @@ import Testing
 /// Walks through what can happen to a few children, and checks at each step that they start when they should, that none
 /// is forgotten, and that the counts are right; and in the end that there is always a way on. The long extent of a test run
 /// visits every order of events, the short one some of the states of each scene, and looks for the way on if these are all.
-@Suite("Ready schedule, orders of events", .serialized, .takesTurns, .hangGuard) struct ScheduleExplorerTests {
+@Suite("Ready readiness, orders of events", .serialized, .takesTurns, .hangGuard) struct ScheduleExplorerTests {
     struct Scene: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let children: Int
@@ -58,7 +58,7 @@ import Testing
         ]
     }
 
-    @Test("The guarantees of a schedule hold in each state that is visited", arguments: scenes)
+    @Test("The guarantees of a readiness hold in each state that is visited", arguments: scenes)
     func everyOrder(scene: Scene) async {
         let seed = SplitMix64.freshSeed()
         let failure = await onThread { Self.failure(in: scene, seed: seed) }
@@ -100,7 +100,7 @@ import Testing
         }
         let ends = explorers.indices.filter { explorers[$0].isOver }
         TestExtent.report(
-            "Ready schedule, \(scene.testDescription): \(explorers.count) states, \(steps) steps, \(ends.count) ends")
+            "Ready readiness, \(scene.testDescription): \(explorers.count) states, \(steps) steps, \(ends.count) ends")
         if !open.isEmpty { return nil }
         if ends.isEmpty { return "no end" }
         // Backwards from the ends.

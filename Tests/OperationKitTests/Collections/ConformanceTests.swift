@@ -35,7 +35,7 @@ import Testing
     /// One of the methods would never be called.
     private final class Both: SequentialItemOperation, SequentialBatchOperation, Sendable {
         let batchSize = 2
-        let unitName = "item"
+        let noun = "item"
         let log = EventLog()
 
         func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {

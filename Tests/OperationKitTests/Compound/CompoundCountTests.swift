@@ -103,6 +103,6 @@ import Testing
 extension AsyncOperation {
     /// How many slots the table of its children has.
     var slotCount: Int {
-        (children as? ChildScheduler)?.machine.withLock { $0.schedule.table.records.count } ?? .max
+        (children as? ChildScheduler)?.machine.withLock { $0.readiness.table.records.count } ?? .max
     }
 }

@@ -52,7 +52,7 @@ import Testing
         let children = (0..<TestExtent.choose(2_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
         for child in children { child.addDependency(hub) }
         let compound = CompoundOperation(operations: children + [hub])
-        // Has the schedule count them once.
+        // Has the readiness count them once.
         try compound.addOperation(ScriptedOperation { $0.finish() })
         let late = ScriptedOperation { $0.finish() }
         for child in children { child.addDependency(late) }

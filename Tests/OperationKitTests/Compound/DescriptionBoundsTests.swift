@@ -108,23 +108,23 @@ import Testing
 /// Why a child has not started: where it stands × why no further one begins, from values.
 @Suite("Descriptions: reasons", .hangGuard) struct ChildSnapshotTests {
     /// A composite of a width of 2 with two children.
-    private static func schedule(isStarted: Bool = true, _ change: (inout ReadySchedule) -> Void = { _ in })
-        -> ReadySchedule
+    private static func readiness(isStarted: Bool = true, _ change: (inout ReadinessStateMachine) -> Void = { _ in })
+        -> ReadinessStateMachine
     {
-        var schedule = ReadySchedule(limit: 2)
+        var readiness = ReadinessStateMachine(limit: 2)
         for operation in [AsyncOperation(), AsyncOperation()] {
-            schedule.registered(schedule.table.insert(operation), priority: .normal)
+            readiness.registered(readiness.table.insert(operation), priority: .normal)
         }
-        guard isStarted else { return schedule }
-        schedule.prepared()
-        schedule.started()
-        change(&schedule)
-        return schedule
+        guard isStarted else { return readiness }
+        readiness.prepared()
+        readiness.started()
+        change(&readiness)
+        return readiness
     }
 
     private static let schedules = [
-        schedule(isStarted: false), schedule { $0.places.isSuspended = true }, schedule { $0.cancellationStarted() },
-        schedule { while $0.startNext() != nil {} }, schedule(),
+        readiness(isStarted: false), readiness { $0.places.isSuspended = true }, readiness { $0.cancellationStarted() },
+        readiness { while $0.startNext() != nil {} }, readiness(),
     ]
 
     // not begun | suspended | cancelling | limit 2 | none

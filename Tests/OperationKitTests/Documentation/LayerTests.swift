@@ -5,7 +5,7 @@ import Testing
 @Suite("Layers of the library") struct LayerTests {
     private static let layers = [
         "FoundationSupport", "Lifecycle", "Progress", "Operations", "Deadlines", "Compound", "DataFlow", "Policies",
-        "Collections", "Coordinators", "Queues", "Events", "Diagnostics",
+        "Collections", "Coordinators", "Queues", "Diagnostics",
     ]
 
     private static let sources = Result { try Repository.files(in: folder, endingWith: ".swift").map(Source.init) }

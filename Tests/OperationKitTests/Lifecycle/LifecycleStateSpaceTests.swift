@@ -183,7 +183,7 @@ private struct StateSpaceExplorer {
         case .drain:
             if ending == .immediately { violation = "a leaf has no children" }
             owe(.draining)
-        case .deliver:
+        case .complete:
             deliveries += 1
             if deliveries > 1 { violation = "the outcome is delivered twice" }
             if owed.contains(.marking) { violation = "the outcome is delivered while the cancellation is marked" }

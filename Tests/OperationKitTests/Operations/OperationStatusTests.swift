@@ -24,8 +24,8 @@ import Testing
         arguments: [
             (OperationStatus.notStarted, "not started"),
             (.starting, "starting"),
-            (.preparing("waiting for “a”", nil), "waiting for “a”"),
-            (.preparing("waiting for “a”", .seconds(31)), "waiting for “a”, executing for 31 s"),
+            (.waiting("waiting for “a”", nil), "waiting for “a”"),
+            (.waiting("waiting for “a”", .seconds(31)), "waiting for “a”, executing for 31 s"),
             (.executing(nil), "executing"),
             (.executing(.seconds(31)), "executing for 31 s"),
             (.draining("children", nil), "told to end, waiting for its children"),

@@ -100,7 +100,7 @@ import Testing
         cancelled.cancel()
         #expect(cancelled.isFinished && circuit.state == .halfOpen)
         call(circuit, nil).start()
-        await eventually("the place is taken") { (try? circuit.admit(AsyncOperation(), begins: false)) != nil }
+        await eventually("the place is taken") { (try? circuit.allow(AsyncOperation(), begins: false)) != nil }
         call(circuit, .failure(TestError.first)).start()
         #expect(circuit.state == .open)
     }
@@ -240,7 +240,7 @@ import Testing
         var now = Duration.zero
 
         mutating func call() -> Int? {
-            guard case .admitted(let call) = machine.called(at: now) else { return nil }
+            guard case .allowed(let call) = machine.called(at: now) else { return nil }
             return call
         }
 

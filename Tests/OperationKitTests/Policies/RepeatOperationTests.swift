@@ -190,9 +190,9 @@ import Testing
 
     // MARK: - Schedules
 
-    @Test("A schedule: runs are due at multiples of the interval, and those that passed during a run are skipped")
+    @Test("A machine: runs are due at multiples of the interval, and those that passed during a run are skipped")
     func ticks() {
-        var schedule = RepeatSchedule(every: .seconds(10))
+        var machine = RepeatStateMachine(every: .seconds(10))
         let ends: [(elapsed: Duration, delay: Duration)] = [
             (.zero, .seconds(10)),
             // It began late, and ended in time.
@@ -205,23 +205,23 @@ import Testing
             (.seconds(59), .seconds(11)),
         ]
         for (elapsed, delay) in ends {
-            #expect(schedule.runEnded(elapsed: elapsed) == delay)
+            #expect(machine.runEnded(elapsed: elapsed) == delay)
         }
     }
 
     @Test("Runs do not drift, and no interval is too short or too long to count")
     func extremes() {
-        var month = RepeatSchedule(every: .milliseconds(100))
+        var month = RepeatStateMachine(every: .milliseconds(100))
         let elapsed = Duration.seconds(30 * 24 * 3_600) + .milliseconds(30)
         #expect(month.runEnded(elapsed: elapsed) == .milliseconds(70))
-        var third = RepeatSchedule(every: .nanoseconds(333_333_333))
+        var third = RepeatStateMachine(every: .nanoseconds(333_333_333))
         #expect(third.runEnded(elapsed: .nanoseconds(333_333_333 * 1_000_000_007 + 1)) == .nanoseconds(333_333_332))
-        var shortest = RepeatSchedule(every: Duration(secondsComponent: 0, attosecondsComponent: 1))
+        var shortest = RepeatStateMachine(every: Duration(secondsComponent: 0, attosecondsComponent: 1))
         #expect(shortest.runEnded(elapsed: .seconds(1_000_000_000)) <= .nanoseconds(1))
         // A part of a nanosecond counts, too: in a week it makes some twenty milliseconds.
-        var picture = RepeatSchedule(every: .seconds(1) / 60)
+        var picture = RepeatStateMachine(every: .seconds(1) / 60)
         #expect(picture.runEnded(elapsed: .seconds(1) / 60 * 36_288_000) == .zero)
-        var longest = RepeatSchedule(every: .seconds(Int64.max))
+        var longest = RepeatStateMachine(every: .seconds(Int64.max))
         #expect(longest.runEnded(elapsed: .zero) == .century)
     }
 }

@@ -65,7 +65,7 @@ import Testing
 @Suite("RetryBudget") struct RetryBudgetTests {
     /// How many of so many retries are allowed.
     private func retries(_ count: Int, of budget: RetryBudget) -> Int {
-        (0..<count).count { _ in budget.admitsRetry(begins: true) }
+        (0..<count).count { _ in budget.allowsRetry(begins: true) }
     }
 
     @Test("Retries are allowed up to the fraction of the calls, and up to the minimum") func fraction() {
@@ -100,9 +100,9 @@ import Testing
         let clock = ManualClock()
         let budget = RetryBudget(fraction: 1, minimumRetries: 1, per: .seconds(1), clock: clock)
         for _ in 0..<3 { budget.callBegan() }
-        #expect((0..<4).map { _ in budget.admitsRetry(begins: true) } == [true, true, true, false])
+        #expect((0..<4).map { _ in budget.allowsRetry(begins: true) } == [true, true, true, false])
         clock.advance(by: .seconds(1))
-        #expect((0..<2).map { _ in budget.admitsRetry(begins: true) } == [true, false])
+        #expect((0..<2).map { _ in budget.allowsRetry(begins: true) } == [true, false])
     }
 
     @Test("A window counts the last nine to ten tenths of its duration", arguments: 1...10 as ClosedRange<UInt64>)

@@ -105,7 +105,7 @@ extension ChildScheduler {
             let parent =
                 child.unfinished.first { composite.isInside($0) } ?? composite.waitingOperation(for: child.operation)
             guard let parent else { continue }
-            let name = child.operation.displayName(at: machine.withLock { $0.schedule.table.added } + place)
+            let name = child.operation.displayName(at: machine.withLock { $0.readiness.table.added } + place)
             return CompoundOperationError.dependencyCycle(
                 name: composite.displayName, path: [name, parent.displayName])
         }
@@ -160,7 +160,7 @@ extension ChildScheduler {
     private func register(
         _ slots: Range<Int>, of composite: AsyncOperation, isCancelled: Bool
     ) -> CompoundOperationError? {
-        let children = machine.withLock { machine in slots.compactMap { machine.schedule.table.child(in: $0) } }
+        let children = machine.withLock { machine in slots.compactMap { machine.readiness.table.child(in: $0) } }
         let registrations = children.compactMap { child -> ChildRegistration? in
             guard child.operation.hasAnnouncedEnd, machine.withLock({ $0.isCommitted(child) }) else {
                 return ChildRegistration(child, isCancelled: isCancelled)
@@ -189,7 +189,7 @@ extension ChildScheduler {
         var count = 0
         while let child = next {
             count += 1
-            next = work(on: child, turn: count == ChildScheduler.batch ? .leaves : .continues)
+            next = work(on: child, step: count == ChildScheduler.batch ? .leaves : .continues)
             if next == nil, let body, body.run() { next = update { $0.workerStarted() } }
         }
     }
@@ -199,28 +199,28 @@ extension ChildScheduler {
     /// again.
     ///
     /// - Returns: The next child for this worker.
-    private func work(on child: ChildReference, turn: WorkerStep) -> ChildReference? {
-        guard let operation = child.operation as? AsyncOperation else { return workOnForeign(child, turn: turn) }
+    private func work(on child: ChildReference, step: WorkerStep) -> ChildReference? {
+        guard let operation = child.operation as? AsyncOperation else { return workOnForeign(child, step: step) }
         if operation.hasToWait, !operation.isCancelled {
             let registration = ChildRegistration(child)
-            if !registration.unfinished.isEmpty { return update { $0.putBack(registration, turn: turn) } }
-            if operation.isReadyForFoundation { return update { $0.handedToQueue(child, turn: turn) } }
+            if !registration.unfinished.isEmpty { return update { $0.putBack(registration, step: step) } }
+            if operation.isReadyForFoundation { return update { $0.handedToQueue(child, step: step) } }
         }
         startOnWorker(operation)
-        if let outcome = operation.observeFinish(self) { return ended(child, error: outcome.error, turn: turn) }
-        return update { $0.detached(child, turn: turn) }
+        if let outcome = operation.observeFinish(self) { return ended(child, error: outcome.error, step: step) }
+        return update { $0.detached(child, step: step) }
     }
 
-    private func workOnForeign(_ child: ChildReference, turn: WorkerStep) -> ChildReference? {
+    private func workOnForeign(_ child: ChildReference, step: WorkerStep) -> ChildReference? {
         let operation = child.operation
-        if operation.isFinished { return ended(child, error: operation.endingError, turn: turn) }
+        if operation.isFinished { return ended(child, error: operation.endingError, step: step) }
         let isExecuting = operation.isExecuting
         let isStartable = operation.isAsynchronous && (operation.isReady || operation.isCancelled)
-        if !isExecuting, !isStartable { return update { $0.handedToQueue(child, turn: turn) } }
+        if !isExecuting, !isStartable { return update { $0.handedToQueue(child, step: step) } }
         observe(child)
         // It may have finished meanwhile: its `start()` copes with that.
         if !isExecuting { startOnWorker(operation) }
-        return update { $0.detached(child, turn: turn) }
+        return update { $0.detached(child, step: step) }
     }
 
     /// A worker starts many children, so what one of them leaves in the autorelease pool is released before the next
@@ -291,20 +291,20 @@ extension ChildScheduler: FinishObserving {
     ///
     /// - Returns: The next child for the worker, if it is a worker that calls this.
     @discardableResult
-    private func ended(_ child: ChildReference, error: (any Error)?, turn: WorkerStep = .none) -> ChildReference? {
-        Trampoline.run { ended(child, error: error, turn: turn, &$0) }
+    private func ended(_ child: ChildReference, error: (any Error)?, step: WorkerStep = .none) -> ChildReference? {
+        Trampoline.run { ended(child, error: error, step: step, &$0) }
     }
 
     @discardableResult
     private func ended(
-        _ child: ChildReference, error: (any Error)?, turn: WorkerStep = .none, _ list: inout Trampoline
+        _ child: ChildReference, error: (any Error)?, step: WorkerStep = .none, _ list: inout Trampoline
     ) -> ChildReference? {
         // Others do so themselves.
         if !(child.operation is AsyncOperation) { child.operation.detachFromDependencies() }
-        let end = ChildEnd(child: child, failure: failure(of: child, error: error), turn: turn)
+        let end = ChildEnd(child: child, failure: failure(of: child, error: error), step: step)
         let next = update(&list) { $0.childEnded(end) }
         if let body {
-            if next == nil, turn == .continues { body.stay(asWorker: true) }
+            if next == nil, step == .continues { body.stay(asWorker: true) }
             body.childEnded(ObjectIdentifier(child.operation))
         }
         return next

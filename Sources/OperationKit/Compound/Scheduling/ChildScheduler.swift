@@ -29,7 +29,7 @@ final class ChildScheduler: Sendable {
 
     let machine: Locked<ChildStateMachine>
     /// What descriptions call the children.
-    let unit: String
+    let noun: String
     /// Whether a child that was cancelled counts as one that failed.
     let countsCancellations: Bool
     /// The `async` body of the composite, if it has one.
@@ -40,13 +40,13 @@ final class ChildScheduler: Sendable {
     ///   - failurePolicy: What the first failure of a child means for the others.
     ///   - countsCancellations: Whether a child that was cancelled counts as one that failed, as long as the others are not
     ///     cancelled. Failures come in the order in which they happened then.
-    ///   - unit: What descriptions call the children.
+    ///   - noun: What descriptions call the children.
     ///   - body: The `async` body of the composite, if it has one.
     init(
-        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false, unit: String = "children",
+        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false, noun: String = "children",
         body: CompositeBody? = nil
     ) {
-        self.unit = unit
+        self.noun = noun
         self.body = body
         self.failurePolicy = failurePolicy
         self.countsCancellations = countsCancellations
@@ -177,17 +177,17 @@ final class ChildScheduler: Sendable {
 extension ChildScheduler {
     /// How many children may run at the same time; negative for as many as the system likes.
     var limit: Int {
-        get { machine.withLock { $0.schedule.places.limit } }
+        get { machine.withLock { $0.readiness.places.limit } }
         set { update { $0.limitChanged(to: newValue) } }
     }
 
     var isSuspended: Bool {
-        get { machine.withLock { $0.schedule.places.isSuspended } }
+        get { machine.withLock { $0.readiness.places.isSuspended } }
         set { update { $0.suspensionChanged(to: newValue) } }
     }
 
     /// Whether children that are added from now on are cancelled immediately.
-    var cancelsNewChildren: Bool { machine.withLock { $0.schedule.cancelsNewChildren } }
+    var cancelsNewChildren: Bool { machine.withLock { $0.readiness.cancelsNewChildren } }
 
     /// Cancels all children, and those that are added from now on. When it returns, all of them are cancelled, except that a
     /// call from a hook of a child that the same thread is cancelling here returns immediately.
@@ -252,7 +252,7 @@ extension ChildScheduler: ChildGroup {
 
     /// How many children have ended, and how many were added.
     var count: (finished: Int, total: Int) {
-        machine.withLock { ($0.schedule.table.ended, $0.schedule.table.added) }
+        machine.withLock { ($0.readiness.table.ended, $0.readiness.table.added) }
     }
 
     var progressDescription: String? {
@@ -276,7 +276,7 @@ extension ChildScheduler: ChildGroup {
 
     func snapshot(atMost count: Int) -> ChildSnapshot? {
         var (snapshot, handlers) = machine.withLock { machine in
-            (ChildSnapshot(of: machine.schedule, atMost: count, unit: unit), machine.handlers)
+            (ChildSnapshot(of: machine.readiness, atMost: count, noun: noun), machine.handlers)
         }
         handlers?.describe(&snapshot)
         return snapshot
@@ -287,6 +287,6 @@ extension ChildScheduler: ChildGroup {
     }
 
     func operations(atMost limit: Int) -> [Operation]? {
-        machine.withLock { $0.schedule.table.records.count <= limit ? $0.operations : nil }
+        machine.withLock { $0.readiness.table.records.count <= limit ? $0.operations : nil }
     }
 }

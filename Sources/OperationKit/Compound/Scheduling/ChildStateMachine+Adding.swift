@@ -5,21 +5,21 @@ extension ChildStateMachine {
     /// Children were added to a composite that has not started. Their dependencies are read when it starts, or when
     /// another child is added.
     mutating func addedInitially(_ operations: some Collection<Operation>, weight: Int64 = 1) -> Effects {
-        schedule.table.reserveCapacity(operations.count)
+        readiness.table.reserveCapacity(operations.count)
         for operation in operations { unregistered.append(insert(operation, weight: weight, phase: .added)) }
         return requests(to: operations)
     }
 
     /// Takes the children whose dependencies have not been read.
     mutating func takeUnregistered() -> [ChildReference] {
-        exchange(&unregistered, with: []).compactMap { schedule.table.child(in: $0) }
+        exchange(&unregistered, with: []).compactMap { readiness.table.child(in: $0) }
     }
 
     /// The dependencies of these children were read, before another child is added.
     mutating func connected(_ children: [(child: ChildReference, unfinished: [Operation])]) {
         // After the start, the composite reads all dependencies itself.
-        guard schedule.stage == .idle else { return }
-        for (child, unfinished) in children where schedule.table.isPresent(child) { connect(child, to: unfinished) }
+        guard readiness.stage == .idle else { return }
+        for (child, unfinished) in children where readiness.table.isPresent(child) { connect(child, to: unfinished) }
     }
 
     /// Children are added: they get their slots, and are counted from here on, so that the composite does not end
@@ -45,9 +45,9 @@ extension ChildStateMachine {
     /// What is asked of new children because all children are cancelled or observed already. A thread that does so
     /// later finds the new ones among them.
     private func requests(to operations: some Collection<Operation>) -> Effects {
-        guard schedule.cancelsNewChildren || isProgressObserved else { return Effects() }
+        guard readiness.cancelsNewChildren || isProgressObserved else { return Effects() }
         let requests = ChildRequests(
-            cancel: schedule.cancelsNewChildren ? Array(operations) : [],
+            cancel: readiness.cancelsNewChildren ? Array(operations) : [],
             reportProgress: isProgressObserved ? Array(operations) : [])
         return Effects(others: Reference(Others(requests: requests)))
     }
@@ -55,9 +55,9 @@ extension ChildStateMachine {
     private func rejection(of registrations: [ChildRegistration]) -> Rejection? {
         var seen = Set<ObjectIdentifier>()
         for child in registrations {
-            if schedule.stage == .finished { return .finished(child.operation) }
+            if readiness.stage == .finished { return .finished(child.operation) }
             let isNew =
-                schedule.table.slot(of: child.operation) == nil
+                readiness.table.slot(of: child.operation) == nil
                 && seen.insert(ObjectIdentifier(child.operation)).inserted
             if !isNew { return .duplicate(child.operation) }
         }
@@ -67,11 +67,11 @@ extension ChildStateMachine {
     /// The addition of children is complete.
     mutating func committed(_ registrations: [ChildRegistration]) -> Effects {
         for registration in registrations {
-            if registration.ignoresDependencies { schedule.ignoresDependencies(registration.slot) }
+            if registration.ignoresDependencies { readiness.ignoresDependencies(registration.slot) }
         }
         for registration in registrations {
-            if schedule.stage == .idle {
-                schedule.table.records[registration.slot].phase = .added
+            if readiness.stage == .idle {
+                readiness.table.records[registration.slot].phase = .added
             } else {
                 register(registration)
             }
@@ -81,20 +81,20 @@ extension ChildStateMachine {
 
     mutating func connect(_ child: ChildReference, to dependencies: [Operation]) {
         for dependency in dependencies {
-            if let other = schedule.table.slot(of: dependency) {
-                schedule.table.addDependency(of: child.slot, on: other)
+            if let other = readiness.table.slot(of: dependency) {
+                readiness.table.addDependency(of: child.slot, on: other)
             } else {
-                externals.awaited(dependency, by: child.slot, in: &schedule)
+                externals.awaited(dependency, by: child.slot, in: &readiness)
             }
         }
     }
 
     private mutating func disconnect(_ child: ChildReference, from dependencies: [Operation]) {
         for dependency in dependencies {
-            if let other = schedule.table.slot(of: dependency) {
-                schedule.table.removeDependency(of: child.slot, on: other)
+            if let other = readiness.table.slot(of: dependency) {
+                readiness.table.removeDependency(of: child.slot, on: other)
             } else {
-                externals.notAwaited(dependency, by: child.slot, in: &schedule)
+                externals.notAwaited(dependency, by: child.slot, in: &readiness)
             }
         }
     }
@@ -103,17 +103,17 @@ extension ChildStateMachine {
     private mutating func dependencyCycle(
         through slots: some Sequence<Int>
     ) -> Rejection? {
-        schedule.table.dependencyCycle(through: slots).map { cycle in
-            .cycle(cycle.compactMap { schedule.table.child(in: $0) }.map { ($0.operation, ordinal(of: $0)) })
+        readiness.table.dependencyCycle(through: slots).map { cycle in
+            .cycle(cycle.compactMap { readiness.table.child(in: $0) }.map { ($0.operation, ordinal(of: $0)) })
         }
     }
 
     private mutating func insert(_ operation: Operation, weight: Int64, phase: ChildPhase) -> Int {
         ledger.added(ProgressLedger.weight(weight))
         guard let slot = externals.adopted(operation) else {
-            return schedule.table.insert(operation, weight: weight, phase: phase)
+            return readiness.table.insert(operation, weight: weight, phase: phase)
         }
-        schedule.adopted(slot, operation, weight: weight, phase: phase)
+        readiness.adopted(slot, operation, weight: weight, phase: phase)
         return slot
     }
 
@@ -122,10 +122,10 @@ extension ChildStateMachine {
         for registration in registrations { disconnect(registration.child, from: registration.unfinished) }
         for registration in registrations.reversed() {
             let slot = registration.slot
-            ledger.added(-Int64(schedule.table.records[slot].weight))
-            schedule.takenBack(slot)
-            if schedule.table.records[slot].phase == .external {
-                externals.childTakenBack(registration.child, in: schedule)
+            ledger.added(-Int64(readiness.table.records[slot].weight))
+            readiness.takenBack(slot)
+            if readiness.table.records[slot].phase == .external {
+                externals.childTakenBack(registration.child, in: readiness)
             }
         }
         externals.removeUnobservedThatAreNotAwaited()
@@ -137,7 +137,7 @@ extension ChildStateMachine {
 extension ChildStateMachine {
     /// The properties and dependencies of children were read.
     mutating func registered(_ registrations: [ChildRegistration]) -> Effects {
-        for registration in registrations where schedule.table.isPresent(registration.child) {
+        for registration in registrations where readiness.table.isPresent(registration.child) {
             connect(registration.child, to: registration.unfinished)
             if isCommitted(registration.child) { register(registration) }
         }
@@ -146,20 +146,20 @@ extension ChildStateMachine {
 
     /// A cycle of children that wait for each other, if there is one.
     mutating func dependencyCycle() -> Rejection? {
-        dependencyCycle(through: schedule.table.records.indices)
+        dependencyCycle(through: readiness.table.records.indices)
     }
 
     /// The children may start.
     mutating func started() -> Effects {
-        schedule.started()
+        readiness.started()
         return effects()
     }
 
     mutating func register(_ registration: ChildRegistration) {
         let slot = registration.slot
-        schedule.table.records[slot].isSynchronous = registration.isSynchronous
-        if registration.ignoresDependencies { schedule.ignoresDependencies(slot) }
-        schedule.registered(slot, priority: registration.priority)
+        readiness.table.records[slot].isSynchronous = registration.isSynchronous
+        if registration.ignoresDependencies { readiness.ignoresDependencies(slot) }
+        readiness.registered(slot, priority: registration.priority)
     }
 }
 

@@ -15,7 +15,7 @@ struct ChildEnd {
     let child: ChildReference
     /// How it failed, or was cancelled; `nil` if it succeeded.
     let failure: ChildFailure?
-    let turn: WorkerStep
+    let step: WorkerStep
 }
 
 // MARK: - Starting children
@@ -23,15 +23,15 @@ struct ChildEnd {
 extension ChildStateMachine {
     /// A worker has arrived on a thread of the private queue.
     mutating func workerStarted() -> Effects {
-        let mayStart = schedule.places.workerStarted()
+        let mayStart = readiness.places.workerStarted()
         return effects(next: mayStart ? startNext() : next(for: .leaves))
     }
 
     /// `start()` of a child returned on its worker, and the child will report its end.
-    mutating func detached(_ child: ChildReference, turn: WorkerStep) -> Effects {
+    mutating func detached(_ child: ChildReference, step: WorkerStep) -> Effects {
         // It may have ended meanwhile.
-        if schedule.table.isPresent(child) { schedule.detached(child.slot) }
-        return effects(next: next(for: turn))
+        if readiness.table.isPresent(child) { readiness.detached(child.slot) }
+        return effects(next: next(for: step))
     }
 
     /// A worker has no child, and gives its place on the private queue back.
@@ -42,55 +42,55 @@ extension ChildStateMachine {
     ///
     /// - Returns: Whether it leaves. If not, ``settingsApplied(_:)`` returns it.
     mutating func workerLeaves(_ worker: ChildWorker) -> Bool {
-        guard settings.isWriting, schedule.places.queued > 0 else { return true }
+        guard settings.isWriting, readiness.places.queued > 0 else { return true }
         held.leavingWorkers.append(worker)
         return false
     }
 
     /// A worker cannot start a child, so the private queue has to. The worker leaves if the queue has no place for the child
     /// otherwise.
-    mutating func handedToQueue(_ child: ChildReference, turn: WorkerStep) -> Effects {
-        schedule.handedToQueue(child.slot)
-        return effects(next: next(for: turn), queued: child, mayHandOver: false)
+    mutating func handedToQueue(_ child: ChildReference, step: WorkerStep) -> Effects {
+        readiness.handedToQueue(child.slot)
+        return effects(next: next(for: step), queued: child, mayHandOver: false)
     }
 
     /// A worker cannot start a child, because it was given dependencies that have not finished. It waits for them as others do.
-    mutating func putBack(_ registration: ChildRegistration, turn: WorkerStep) -> Effects {
-        schedule.putBack(registration.slot)
+    mutating func putBack(_ registration: ChildRegistration, step: WorkerStep) -> Effects {
+        readiness.putBack(registration.slot)
         connect(registration.child, to: registration.unfinished)
         register(registration)
-        return effects(next: next(for: turn))
+        return effects(next: next(for: step))
     }
 
     /// A child that the private queue was to be handed has been started by another thread.
     mutating func handedBack(_ child: ChildReference) -> Effects {
-        schedule.handedBack(child.slot)
+        readiness.handedBack(child.slot)
         return effects(mayHandOver: false)
     }
 
     /// A child that the private queue was handed is not ready, and waits there.
     mutating func waitsOnQueue(_ child: ChildReference) -> Effects {
         // It may have ended meanwhile.
-        if schedule.table.isPresent(child) { schedule.waitsOnQueue(child.slot) }
+        if readiness.table.isPresent(child) { readiness.waitsOnQueue(child.slot) }
         return effects()
     }
 
     /// The next child for a worker that has started one. It leaves also when children that the queue starts wait for a
     /// place: it goes to the end of the queue then.
-    private mutating func next(for turn: WorkerStep) -> ChildReference? {
-        switch turn {
+    private mutating func next(for step: WorkerStep) -> ChildReference? {
+        switch step {
         case .none: return nil
-        case .continues where schedule.places.hasRoomForWorker: return startNext()
+        case .continues where readiness.places.hasRoomForWorker: return startNext()
         case .continues, .leaves:
-            schedule.places.workerLeft()
+            readiness.places.workerLeft()
             return nil
         }
     }
 
     /// The next child for a worker. If there is none, the worker leaves.
     private mutating func startNext() -> ChildReference? {
-        if let slot = schedule.startNext(), let child = schedule.table.child(in: slot) { return child }
-        schedule.places.workerLeft()
+        if let slot = readiness.startNext(), let child = readiness.table.child(in: slot) { return child }
+        readiness.places.workerLeft()
         return nil
     }
 }
@@ -106,28 +106,28 @@ extension ChildStateMachine {
     mutating func childEnded(_ end: ChildEnd) -> Effects {
         let child = end.child
         // Another thread may have recorded its end already.
-        guard schedule.table.isPresent(child), !schedule.table.isEnding(child.slot) else {
-            return effects(next: next(for: end.turn))
+        guard readiness.table.isPresent(child), !readiness.table.isEnding(child.slot) else {
+            return effects(next: next(for: end.step))
         }
-        ledger.ended(child.slot, weight: Int64(schedule.table.records[child.slot].weight))
+        ledger.ended(child.slot, weight: Int64(readiness.table.records[child.slot].weight))
         guard let report = progressReport(end: end) else { return progressReported(end) }
-        schedule.ending(child.slot)
+        readiness.ending(child.slot)
         return Effects(others: Reference(Others(progress: report)))
     }
 
     /// The progress that the end of a child has brought was reported, if there was any. Now others may follow.
     mutating func progressReported(_ end: ChildEnd) -> Effects {
         let slot = end.child.slot
-        let endedOnQueue = schedule.table.records[slot].phase.place?.isOnQueue == true
-        schedule.ended(slot)
-        externals.childEnded(slot, in: &schedule)
+        let endedOnQueue = readiness.table.records[slot].phase.place?.isOnQueue == true
+        readiness.ended(slot)
+        externals.childEnded(slot, in: &readiness)
         var cancelsChildren = false
         if let failure = end.failure {
-            cancelsChildren = failures.add(failure, isCancelling: schedule.cancelsNewChildren)
-            if cancelsChildren { schedule.cancellationStarted() }
+            cancelsChildren = failures.add(failure, isCancelling: readiness.cancelsNewChildren)
+            if cancelsChildren { readiness.cancellationStarted() }
         }
         return effects(
-            next: next(for: end.turn), cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
+            next: next(for: end.step), cancelsChildren: cancelsChildren, endedOnQueue: endedOnQueue)
     }
 
     /// The body of the composite has ended.
@@ -138,7 +138,7 @@ extension ChildStateMachine {
 
     /// An external dependency has finished.
     mutating func externalDependencyFinished(_ operation: Operation) -> Effects {
-        externals.finished(operation, in: &schedule)
+        externals.finished(operation, in: &readiness)
         return effects()
     }
 
@@ -161,8 +161,8 @@ extension ChildStateMachine {
 
     /// A child reports how far it has come.
     mutating func childProgressed(_ child: Operation, to fraction: Double) -> ProgressReport? {
-        guard let slot = schedule.table.slot(of: child), !schedule.table.isEnding(slot) else { return nil }
-        ledger.advanced(slot, weight: Int64(schedule.table.records[slot].weight), to: fraction)
+        guard let slot = readiness.table.slot(of: child), !readiness.table.isEnding(slot) else { return nil }
+        ledger.advanced(slot, weight: Int64(readiness.table.records[slot].weight), to: fraction)
         return progressReport()
     }
 
@@ -194,8 +194,8 @@ extension ChildStateMachine {
     /// Several threads may do so at the same time, each for all children. Only a thread that is cancelling them
     /// already, and comes here again from `didCancel()` of a child, has nothing to do.
     mutating func cancellationStarted(by thread: ObjectIdentifier) -> Effects {
-        schedule.cancellationStarted()
-        if schedule.cancellation == .complete || !cancellingThreads.insert(thread).inserted { return Effects() }
+        readiness.cancellationStarted()
+        if readiness.cancellation == .complete || !cancellingThreads.insert(thread).inserted { return Effects() }
         return Effects(
             others: Reference(Others(requests: ChildRequests(cancel: operations, cancellingThread: thread))))
     }
@@ -204,32 +204,32 @@ extension ChildStateMachine {
     ///
     /// - Returns: The children, the first time: what is inside them is to be stopped as well.
     mutating func startingStopped() -> [Operation] {
-        if schedule.cancelsNewChildren { return [] }
-        schedule.cancellationStarted()
+        if readiness.cancelsNewChildren { return [] }
+        readiness.cancellationStarted()
         return operations
     }
 
     /// All children are cancelled.
     mutating func childrenCancelled(by thread: ObjectIdentifier) -> Effects {
         cancellingThreads.remove(thread)
-        schedule.cancelled()
+        readiness.cancelled()
         return effects()
     }
 
     /// A child was cancelled, by the composite or by itself. One that waits for its siblings may end before them.
     mutating func childCancelled(_ child: Operation) -> Effects {
-        guard !schedule.cancelsNewChildren, let slot = schedule.table.slot(of: child) else { return Effects() }
-        schedule.ignoresDependencies(slot)
+        guard !readiness.cancelsNewChildren, let slot = readiness.table.slot(of: child) else { return Effects() }
+        readiness.ignoresDependencies(slot)
         return effects()
     }
 
     mutating func limitChanged(to limit: Int) -> Effects {
-        schedule.places.limit = limit
+        readiness.places.limit = limit
         return effects()
     }
 
     mutating func suspensionChanged(to isSuspended: Bool) -> Effects {
-        schedule.places.isSuspended = isSuspended
+        readiness.places.isSuspended = isSuspended
         return effects()
     }
 

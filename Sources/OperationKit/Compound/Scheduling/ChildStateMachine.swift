@@ -10,12 +10,12 @@ import Foundation
 ///
 /// | Part | What it knows |
 /// |---|---|
-/// | ``ReadySchedule`` | which children can start, and in which order; it has the ``ChildTable``, the ``ReadyQueue`` and the ``WorkerPlaces`` |
+/// | ``ReadinessStateMachine`` | which children can start, and in which order; it has the ``ChildTable``, the ``ReadyQueue`` and the ``WorkerPlaces`` |
 /// | ``ExternalDependencies`` | what children wait for that is no child |
 /// | ``FailureCollection`` | how children failed |
 /// | ``ProgressLedger`` | how much of the work is done |
 struct ChildStateMachine {
-    var schedule: ReadySchedule
+    var readiness: ReadinessStateMachine
     var externals = ExternalDependencies()
     var failures: FailureCollection
     var ledger = ProgressLedger()
@@ -46,24 +46,24 @@ struct ChildStateMachine {
     var held: (leavingWorkers: [ChildWorker], queued: [ChildReference]) = ([], [])
 
     init(limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false) {
-        schedule = ReadySchedule(limit: limit, keepsOrder: countsCancellations)
+        readiness = ReadinessStateMachine(limit: limit, keepsOrder: countsCancellations)
         failures = FailureCollection(policy: failurePolicy, countsCancellations: countsCancellations)
-        settings = CoalescingWriter(schedule.queueSettings)
+        settings = CoalescingWriter(readiness.queueSettings)
     }
 
-    var operations: [Operation] { schedule.table.operations }
+    var operations: [Operation] { readiness.table.operations }
 
     /// Whether a child is there, and its addition is complete.
     func isCommitted(_ child: ChildReference) -> Bool {
         // It may have ended meanwhile.
-        schedule.table.isPresent(child) && schedule.table.records[child.slot].phase != .adding
+        readiness.table.isPresent(child) && readiness.table.records[child.slot].phase != .adding
     }
 
     /// The place of a child in the order of the additions.
-    func ordinal(of child: ChildReference) -> Int { schedule.table.records[child.slot].ordinal }
+    func ordinal(of child: ChildReference) -> Int { readiness.table.records[child.slot].ordinal }
 
     /// Empties the machine, so that the operations can be released one by one.
-    mutating func removeAll() -> [Operation] { schedule.table.removeAll() }
+    mutating func removeAll() -> [Operation] { readiness.table.removeAll() }
 }
 
 // MARK: - Effects
@@ -151,22 +151,22 @@ extension ChildStateMachine {
     ) -> Effects {
         // It would overtake what waits for the settings.
         let maySend = !settings.isWriting
-        let handedOver = maySend && mayHandOver ? schedule.handNextToQueue() : nil
-        let requestsWorker = maySend && schedule.requestWorkerIfNeeded()
-        if endedOnQueue, schedule.places.isWorkerRequested, !schedule.isNextSynchronous {
-            schedule.places.isKeptByQueue = true
+        let handedOver = maySend && mayHandOver ? readiness.handNextToQueue() : nil
+        let requestsWorker = maySend && readiness.requestWorkerIfNeeded()
+        if endedOnQueue, readiness.places.isWorkerRequested, !readiness.isNextSynchronous {
+            readiness.places.isKeptByQueue = true
         }
-        let isFinished = schedule.stage == .running && schedule.table.remaining == 0 && !hasRunningBody
+        let isFinished = readiness.stage == .running && readiness.table.remaining == 0 && !hasRunningBody
         let finished = isFinished ? finish() : nil
-        let externals = externals.takeChanges(isStarted: schedule.isStarted)
+        let externals = externals.takeChanges(isStarted: readiness.isStarted)
         let discarded = failures.discarded.isEmpty ? [] : exchange(&failures.discarded, with: [])
         let hasOthers = finished != nil || externals != nil || rejection != nil || !discarded.isEmpty
-        let newSettings = settings.changed(to: schedule.queueSettings)
+        let newSettings = settings.changed(to: readiness.queueSettings)
         let isHeld = settings.isWriting
         if isHeld, let queued = queued ?? handedOver { held.queued.append(queued) }
         return Effects(
             next: next, queued: isHeld ? nil : queued ?? handedOver, requestsWorker: requestsWorker,
-            workerPriority: requestsWorker ? schedule.places.workerPriority : .normal,
+            workerPriority: requestsWorker ? readiness.places.workerPriority : .normal,
             cancelsChildren: cancelsChildren, settings: newSettings,
             others: hasOthers
                 ? Reference(
@@ -177,9 +177,9 @@ extension ChildStateMachine {
     private mutating func finish() -> Completion? {
         guard let running = running.take() else { return nil }
         externals.removeAll()
-        schedule.finished()
+        readiness.finished()
         return Completion(
-            composite: running, handlers: handlers, failures: failures.take(ofChildren: schedule.table.added))
+            composite: running, handlers: handlers, failures: failures.take(ofChildren: readiness.table.added))
     }
 }
 
@@ -197,7 +197,7 @@ extension ChildStateMachine {
     /// What `composite` depends on, if the children are its own. Recording begins, if it is wanted, before they start.
     mutating func dependencies(of composite: AsyncOperation, recording: Bool) -> CompositeDependencies? {
         guard self.composite === composite else { return nil }
-        if recording, schedule.stage == .idle, dependencies == nil {
+        if recording, readiness.stage == .idle, dependencies == nil {
             dependencies = CompositeDependencies(of: composite)
         }
         return dependencies
@@ -213,9 +213,9 @@ extension ChildStateMachine {
     ) {
         running = composite
         unregistered = []
-        if schedule.table.hasDependencies { externals.removeAll() }
-        schedule.prepared()
-        return (running, dependencies.take(), schedule.table.records.indices, schedule.cancelsNewChildren)
+        if readiness.table.hasDependencies { externals.removeAll() }
+        readiness.prepared()
+        return (running, dependencies.take(), readiness.table.records.indices, readiness.cancelsNewChildren)
     }
 }
 

@@ -203,7 +203,7 @@ enum ChildPlace: Hashable {
 
 // What children wait for: each other, and external dependencies, which have slots of their own. ``ChildStateMachine``
 // connects children when it registers them, ``ExternalDependencies`` when a child waits for an operation that is none, and
-// ``ReadySchedule`` counts down the dependents of what has ended.
+// ``ReadinessStateMachine`` counts down the dependents of what has ended.
 extension ChildTable {
     /// A child depends on another one, or on an external dependency.
     mutating func addDependency(of slot: Int, on dependency: Int) {

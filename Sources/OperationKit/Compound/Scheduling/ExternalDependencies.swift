@@ -51,42 +51,42 @@ struct ExternalDependencies {
 
 extension ExternalDependencies {
     /// A child waits for an operation that is no child.
-    mutating func awaited(_ operation: Operation, by child: Int, in schedule: inout ReadySchedule) {
+    mutating func awaited(_ operation: Operation, by child: Int, in readiness: inout ReadinessStateMachine) {
         let dependency =
             dependencies[ObjectIdentifier(operation)]
-            ?? add(ExternalDependency(operation, slot: schedule.table.insertExternal()), operation)
-        schedule.table.addDependency(of: child, on: dependency.slot)
+            ?? add(ExternalDependency(operation, slot: readiness.table.insertExternal()), operation)
+        readiness.table.addDependency(of: child, on: dependency.slot)
         dependency.waiting += 1
         awaited[child, default: []].append(dependency)
     }
 
     /// A child that is taken back does not wait for an operation after all.
-    mutating func notAwaited(_ operation: Operation, by child: Int, in schedule: inout ReadySchedule) {
+    mutating func notAwaited(_ operation: Operation, by child: Int, in readiness: inout ReadinessStateMachine) {
         awaited[child] = nil
         guard let dependency = dependencies[ObjectIdentifier(operation)] else { return }
-        schedule.table.removeDependency(of: child, on: dependency.slot)
+        readiness.table.removeDependency(of: child, on: dependency.slot)
         dependency.waiting -= 1
-        endIfNotAwaited(dependency, in: &schedule)
+        endIfNotAwaited(dependency, in: &readiness)
     }
 
     /// A child has ended, perhaps without having waited for what it depends on.
-    mutating func childEnded(_ child: Int, in schedule: inout ReadySchedule) {
+    mutating func childEnded(_ child: Int, in readiness: inout ReadinessStateMachine) {
         guard !awaited.isEmpty, let dependencies = awaited.removeValue(forKey: child) else { return }
         for dependency in dependencies where dependency.operation != nil {
             dependency.waiting -= 1
             dependency.abandoned += 1
-            endIfNotAwaited(dependency, in: &schedule)
+            endIfNotAwaited(dependency, in: &readiness)
             // At least half of those looked at are removed, so this costs O(1) for each child that has ended.
             if dependency.operation != nil, dependency.abandoned > dependency.waiting {
                 dependency.abandoned = 0
-                schedule.table.removeEndedDependents(of: dependency.slot)
+                readiness.table.removeEndedDependents(of: dependency.slot)
             }
         }
     }
 
     /// A child that others wait for was taken back, and keeps its slot as an external dependency.
-    mutating func childTakenBack(_ child: ChildReference, in schedule: ReadySchedule) {
-        let dependents = schedule.table.records[child.slot].dependents
+    mutating func childTakenBack(_ child: ChildReference, in readiness: ReadinessStateMachine) {
+        let dependents = readiness.table.records[child.slot].dependents
         let dependency = add(
             ExternalDependency(child.operation, slot: child.slot, waiting: dependents.count), child.operation)
         for dependent in dependents { awaited[dependent, default: []].append(dependency) }
@@ -113,10 +113,10 @@ extension ExternalDependencies {
     }
 
     /// An operation has finished. If it is an external dependency, it is not waited for any more.
-    mutating func finished(_ operation: Operation, in schedule: inout ReadySchedule) {
+    mutating func finished(_ operation: Operation, in readiness: inout ReadinessStateMachine) {
         guard let dependency = dependencies[ObjectIdentifier(operation)] else { return }
         removeExternalDependency(dependency)
-        schedule.externalEnded(dependency.slot)
+        readiness.externalEnded(dependency.slot)
     }
 
     /// An operation is observed. The observer is stale if no child waits for the operation any more, or if there is
@@ -141,10 +141,10 @@ extension ExternalDependencies {
         unobserved = []
     }
 
-    private mutating func endIfNotAwaited(_ dependency: ExternalDependency, in schedule: inout ReadySchedule) {
+    private mutating func endIfNotAwaited(_ dependency: ExternalDependency, in readiness: inout ReadinessStateMachine) {
         if dependency.waiting > 0 { return }
         removeExternalDependency(dependency)
-        schedule.externalEnded(dependency.slot)
+        readiness.externalEnded(dependency.slot)
     }
 
     private mutating func removeExternalDependency(_ dependency: ExternalDependency) {

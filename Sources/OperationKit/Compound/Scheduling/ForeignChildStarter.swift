@@ -51,14 +51,14 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
     }
 
     /// Lets the queue look again after 1 ms, and again later, less and less often, until it has started this.
-    func pollReadiness(turn: Int = 0) {
+    func pollReadiness(attempt: Int = 0) {
         if state.withLock(\.hasStarted) { return }
-        let interval = Duration.milliseconds(min(1 << min(turn, 6), 50))
+        let interval = Duration.milliseconds(min(1 << min(attempt, 6), 50))
         deadline.replace {
             ContinuousClock().timer.arm(for: self, after: interval) {
                 guard let starter = $0 as? ForeignChildStarter else { return }
                 starter.didChangeValue(forKey: "isReady")
-                starter.pollReadiness(turn: turn + 1)
+                starter.pollReadiness(attempt: attempt + 1)
             }
         }
     }

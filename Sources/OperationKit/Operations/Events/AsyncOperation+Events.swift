@@ -39,12 +39,12 @@ extension AsyncOperation {
 
     /// Delivers an event that was noted, unless another thread does.
     @inline(__always)
-    func deliver(_ queue: EventQueue?) {
-        queue?.deliver(of: self)
+    func send(_ queue: EventQueue?) {
+        queue?.flush(for: self)
     }
 
-    /// Delivers events until there are none. Called by ``EventQueue/deliver(of:)``.
-    func deliverEvents(_ queue: EventQueue) {
+    /// Delivers events until there are none. Called by ``EventQueue/flush(for:)``.
+    func sendEvents(_ queue: EventQueue) {
         var count = 1
         if let first = queue.first.take() { send(first, of: queue) }
         while queue.pendingCount.add(-count) > 0 {
@@ -73,7 +73,7 @@ extension AsyncOperation {
     func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
         guard ObserverList.isObserving else { return }
         let kind = kind()
-        deliver(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind, $1) })
+        send(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind, $1) })
     }
 
     /// Tells observers that the operation has become a child of a composite. Called before it can start.
@@ -255,17 +255,17 @@ extension EventQueue {
     private static let key = makeThreadKey()
 
     /// Delivers the events of an operation: now, or when the observer has returned that this thread is calling.
-    func deliver(of operation: AsyncOperation) {
+    func flush(for operation: AsyncOperation) {
         if let deferred = unsafe pthread_getspecific(Self.key) {
             return unsafe deferred.assumingMemoryBound(to: Deferred.self).pointee.append((operation, self))
         }
         var deferred: Deferred = []
         unsafe withUnsafeMutablePointer(to: &deferred) { deferred in
             unsafe pthread_setspecific(Self.key, deferred)
-            operation.deliverEvents(self)
+            operation.sendEvents(self)
             while unsafe !deferred.pointee.isEmpty {
                 for (operation, queue) in unsafe exchange(&deferred.pointee, with: []) {
-                    operation.deliverEvents(queue)
+                    operation.sendEvents(queue)
                 }
             }
             pthread_setspecific(Self.key, nil)

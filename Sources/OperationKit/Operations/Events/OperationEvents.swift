@@ -40,7 +40,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
             continuation.onTermination = { [weak operation, weak buffer] reason in
                 // Not inside the call, which may come from the end of the operation, or with a lock of the runtime's held.
                 guard case .cancelled = reason, let operation, let buffer else { return }
-                DedicatedThreads.deliveries.performAsync { operation.removeObserver(buffer) }
+                DedicatedThreads.callbacks.performAsync { operation.removeObserver(buffer) }
             }
         }
     }

@@ -92,10 +92,10 @@ public final class CircuitBreaker: Sendable {
     /// - Returns: The call, whose end has to be reported if the work begins.
     /// - Throws: `CircuitOpenError`.
     @discardableResult
-    func admit(_ operation: AsyncOperation, begins: Bool) throws -> Int {
+    func allow(_ operation: AsyncOperation, begins: Bool) throws -> Int {
         let now = time.now()
         switch machine.withLock({ begins ? $0.called(at: now) : $0.answer(at: now) }) {
-        case .admitted(let call): return call
+        case .allowed(let call): return call
         case .rejected(let retryAfter):
             throw CircuitOpenError(operation: operation.displayName, circuit: name, retryAfter: retryAfter)
         }

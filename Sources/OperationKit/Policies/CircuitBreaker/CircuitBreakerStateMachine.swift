@@ -30,7 +30,7 @@ struct CircuitBreakerStateMachine: Sendable {
 
     enum Answer: Equatable, Sendable {
         /// The outcome of the call, which is known by the number of the state, has to be reported once.
-        case admitted(Int)
+        case allowed(Int)
         /// The time until another call may be let through is known if the circuit is open.
         case rejected(retryAfter: Duration?)
     }
@@ -63,10 +63,10 @@ struct CircuitBreakerStateMachine: Sendable {
     /// - Returns: What ``called(at:)`` would return now.
     func answer(at now: Duration) -> Answer {
         switch state {
-        case .closed: .admitted(period)
-        case .open(let end): now < end ? .rejected(retryAfter: end - now) : .admitted(period + 1)
+        case .closed: .allowed(period)
+        case .open(let end): now < end ? .rejected(retryAfter: end - now) : .allowed(period + 1)
         case .halfOpen(let inFlight, let succeeded):
-            inFlight + succeeded < configuration.trialCount ? .admitted(period) : .rejected(retryAfter: nil)
+            inFlight + succeeded < configuration.trialCount ? .allowed(period) : .rejected(retryAfter: nil)
         }
     }
 

@@ -9,7 +9,7 @@ final class ConditionGate: StartGate {
         case withdrawn
     }
 
-    let order = GateOrder.conditions
+    let order = GateOrder.checks
     private let condition: any OperationCondition
     private let state = Locked(State.idle)
 

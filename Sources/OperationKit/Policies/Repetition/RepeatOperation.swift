@@ -49,7 +49,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
             if interval <= .zero { problem = "its interval is \(interval)" }
             if let maximumCount, maximumCount < 1 { problem = "its maximumCount is \(maximumCount)" }
             if let problem { throw RetryError.invalidPolicy(operation: displayName, problem: problem) }
-            var schedule = RepeatSchedule(every: interval)
+            var machine = RepeatStateMachine(every: interval)
             let clock = clock
             let time = TimeSource(clock)
             var firstStart: Duration?
@@ -69,7 +69,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
                 }
                 if let maximumCount, runs.count >= maximumCount { return try result.get() }
                 try runs.checkStopped()
-                try await runs.wait(schedule.runEnded(elapsed: time.now() - start), on: clock)
+                try await runs.wait(machine.runEnded(elapsed: time.now() - start), on: clock)
             }
         }
     }
@@ -111,7 +111,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// Does nothing: `start()` begins the first run.
     public override func main(input: Input) {}
 
-    override var requestsForAttempts: Bool { true }
+    override var passesRequestToChildren: Bool { true }
 
     private func run(
         _ input: Input?, _ time: TimeSource, weight: Int64, _ make: @escaping Attempts.Make
@@ -147,7 +147,7 @@ extension RepeatOperation where Input == Void, Output == Void {
 
 /// A state machine that decides when the runs of a repeated operation begin: at multiples of an interval, counted from the
 /// begin of the first one. So they do not drift, however long the runs and the timers take.
-struct RepeatSchedule: Sendable {
+struct RepeatStateMachine: Sendable {
     private let interval: Duration
     /// At which multiple of the interval the current run was due.
     private var tick = 0

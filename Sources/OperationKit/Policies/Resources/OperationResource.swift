@@ -230,7 +230,7 @@ extension AsyncOperation {
     ///     ``ResourceError/timedOut(operation:resource:duration:holders:)``, without its `main()`. With zero, or less, it
     ///     does not wait.
     public final func require(_ resource: OperationResource, within duration: Duration? = nil) {
-        changeRequirements(named: resource.name) { $0.add(resource, within: duration) }
+        changeRequest(named: resource.name) { $0.add(resource, within: duration) }
     }
 
     /// Makes the operation run only if a circuit breaker lets it through, and tells that how the operation ends.
@@ -243,12 +243,12 @@ extension AsyncOperation {
     ///
     /// - Parameter circuitBreaker: The circuit breaker.
     public final func require(_ circuitBreaker: CircuitBreaker) {
-        changeRequirements(named: circuitBreaker.name) { $0.add(circuitBreaker) }
+        changeRequest(named: circuitBreaker.name) { $0.add(circuitBreaker) }
     }
 
-    func changeRequirements(named name: String, _ change: (inout ResourceRequest) -> Void) {
+    func changeRequest(named name: String, _ change: (inout ResourceRequest) -> Void) {
         setPolicy("the requirement “\(name)”") { gates in
-            var request = (gates[.resources] as? ResourceLease)?.request ?? ResourceRequest()
+            var request = (gates[.leases] as? ResourceLease)?.request ?? ResourceRequest()
             change(&request)
             return gates.set(ResourceLease(request))
         }

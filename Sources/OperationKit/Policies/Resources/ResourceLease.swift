@@ -3,13 +3,13 @@ import Foundation
 /// What one operation requires, from the request to the end of the operation.
 ///
 /// ```
-/// idle ──requested──▶ waiting ──granted──▶ granted ──circuits closed──▶ admitted
+/// idle ──requested──▶ waiting ──granted──▶ granted ──circuits closed──▶ allowed
 ///   │                    └────refused, time is over────▶ refused            │
 ///   └──────────────────────────ended, released──────────────────▶ over ◀────┘
 /// ```
 final class ResourceLease: StartGate, StartLease {
     private enum Phase {
-        case idle, waiting, granted, admitted, over
+        case idle, waiting, granted, allowed, over
         case refused(any Error)
     }
 
@@ -31,7 +31,7 @@ final class ResourceLease: StartGate, StartLease {
     /// operations block all of those of the global queues.
     private static let releases = DispatchQueue(label: "OperationKit.releases", qos: .userInitiated)
 
-    let order = GateOrder.resources
+    let order = GateOrder.leases
     let request: ResourceRequest
     private let state = Locked(State())
 
@@ -63,21 +63,21 @@ final class ResourceLease: StartGate, StartLease {
         switch state.withLock(\.phase) {
         case .idle: return try submit(operation)
         case .waiting: return false
-        case .granted: return try admit(operation)
+        case .granted: return try allow(operation)
         case .refused(let error): throw error
-        case .admitted, .over: return true
+        case .allowed, .over: return true
         }
     }
 
     private func submit(_ operation: AsyncOperation) throws -> Bool {
-        if operation.requestsForAttempts {
+        if operation.passesRequestToChildren {
             operation.withState { $0.gates?.lease = self }
             return true
         }
-        for circuitBreaker in request.circuitBreakers { try circuitBreaker.admit(operation, begins: false) }
+        for circuitBreaker in request.circuitBreakers { try circuitBreaker.allow(operation, begins: false) }
         state.withLock { $0.operation = operation }
         operation.withState { $0.gates?.lease = self }
-        if request.resources.isEmpty { return try admit(operation) }
+        if request.resources.isEmpty { return try allow(operation) }
         // May be overridden.
         let priority = operation.queuePriority.rawValue
         // Asked after the operation knows this, so that one of two threads sees that it comes inside meanwhile.
@@ -95,7 +95,7 @@ final class ResourceLease: StartGate, StartLease {
             return answer
         }
         switch answer {
-        case .granted: return try admit(operation)
+        case .granted: return try allow(operation)
         case nil: return true
         case .waiting:
             guard let shortest = request.shortest, shortest.duration <= .zero else { return false }
@@ -122,7 +122,7 @@ final class ResourceLease: StartGate, StartLease {
         let isAnswered = state.withLock { state in
             switch state.phase {
             case .granted, .refused: return true
-            case .idle, .waiting, .admitted, .over: break
+            case .idle, .waiting, .allowed, .over: break
             }
             state.isAwaited = true
             return false
@@ -184,21 +184,21 @@ final class ResourceLease: StartGate, StartLease {
     /// Everything was granted. Called on the thread that goes on with the operation.
     ///
     /// - Returns: `true`: it passes.
-    private func admit(_ operation: AsyncOperation) throws -> Bool {
+    private func allow(_ operation: AsyncOperation) throws -> Bool {
         var calls: [(circuitBreaker: CircuitBreaker, call: Int)] = []
-        let admission = Result {
+        let result = Result {
             for circuitBreaker in request.circuitBreakers {
-                calls.append((circuitBreaker, try circuitBreaker.admit(operation, begins: true)))
+                calls.append((circuitBreaker, try circuitBreaker.allow(operation, begins: true)))
             }
         }
         let isOver = state.withLock { state in
             state.calls = calls
             if case .over = state.phase { return true }
-            state.phase = .admitted
+            state.phase = .allowed
             return false
         }
         if isOver { end(with: CancellationError()) }
-        if case .failure(let error) = admission {
+        if case .failure(let error) = result {
             withdraw()
             throw error
         }
@@ -275,7 +275,7 @@ extension AsyncOperation {
 
     /// The names of the resources that the operation has requested, until its end, without rate limits: it does not give
     /// these back.
-    package var heldResourceNames: [String] {
+    package var leasedResourceNames: [String] {
         guard let lease = resourceLease, lease.requestID != nil else { return [] }
         return lease.request.resources.compactMap { $0.resource is RateLimit ? nil : $0.resource.name }
     }

@@ -52,7 +52,7 @@ public final class RetryBudget: Sendable {
     ///
     /// - Parameter begins: Whether it begins, and is taken from the budget.
     /// - Returns: Whether it is allowed.
-    func admitsRetry(begins: Bool) -> Bool {
+    func allowsRetry(begins: Bool) -> Bool {
         let now = time.now()
         return window.withLock { window in
             window.advance(to: now)

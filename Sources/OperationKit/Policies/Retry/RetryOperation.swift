@@ -115,7 +115,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
 
-    override var requestsForAttempts: Bool { true }
+    override var passesRequestToChildren: Bool { true }
 
     /// Records the begin of an attempt, or its end. What is not kept is released after unlocking: errors may be of users' types.
     private func record(_ attempt: RetryAttempt) {

@@ -170,7 +170,7 @@ extension RetryPolicy {
             let delay = answer.requestedDelay?.clamped ?? delays.next(beforeRetry: number)
             if let maximumTotalTime, time.now().adding(delay) > maximumTotalTime { throw error }
             func askBudget(begins: Bool) throws {
-                guard budget?.admitsRetry(begins: begins) == false else { return }
+                guard budget?.allowsRetry(begins: begins) == false else { return }
                 throw RetryError.budgetExhausted(operation: name(), attempts: number, error: error)
             }
             try askBudget(begins: false)

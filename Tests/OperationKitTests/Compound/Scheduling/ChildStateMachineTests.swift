@@ -35,14 +35,14 @@ import Testing
         /// - Returns: What follows from the start.
         func start() -> Effects {
             let (_, _, slots, isCancelled) = machine.prepared()
-            let children = slots.compactMap { machine.schedule.table.child(in: $0) }
+            let children = slots.compactMap { machine.readiness.table.child(in: $0) }
             _ = machine.registered(children.map { ChildRegistration($0, isCancelled: isCancelled) })
             return machine.started()
         }
 
-        func end(_ child: ChildReference?, turn: WorkerStep = .continues) -> Effects {
+        func end(_ child: ChildReference?, step: WorkerStep = .continues) -> Effects {
             guard let child else { return Effects() }
-            return machine.childEnded(ChildEnd(child: child, failure: nil, turn: turn))
+            return machine.childEnded(ChildEnd(child: child, failure: nil, step: step))
         }
     }
 
@@ -69,7 +69,7 @@ import Testing
         let scene = Scene(children: 2, limit: 2, isProgressObserved: isProgressObserved)
         _ = scene.start()
         let first = scene { $0.workerStarted() }.next
-        _ = scene.end(first, turn: .none)
+        _ = scene.end(first, step: .none)
         let again = scene.end(first)
         #expect(again.next?.operation === scene.operations[1])
         #expect(again.progress == nil && again.finished == nil)
@@ -81,13 +81,13 @@ import Testing
         _ = scene.start()
         let arrived = scene { $0.workerStarted() }
         let child = try #require(arrived.next)
-        let end = try #require(scene.end(child, turn: .none).progress?.end)
-        let detached = scene { $0.detached(child, turn: .continues) }
+        let end = try #require(scene.end(child, step: .none).progress?.end)
+        let detached = scene { $0.detached(child, step: .continues) }
         #expect(detached.next == nil)
-        #expect(scene.machine.schedule.places.detachedCount == 1)
+        #expect(scene.machine.readiness.places.detachedCount == 1)
         let reported = scene { $0.progressReported(end) }
         #expect(reported.finished != nil)
-        let places = scene.machine.schedule.places
+        let places = scene.machine.readiness.places
         #expect(places.started == 0 && places.detachedCount == 0 && places.active == 0)
     }
 
@@ -99,7 +99,7 @@ import Testing
         let unneeded = scene { $0.limitChanged(to: 2) }
         #expect(unneeded.settings == nil)
         let child = try #require(scene { $0.workerStarted() }.next)
-        #expect(scene { $0.handedToQueue(child, turn: .leaves) }.settings == nil)
+        #expect(scene { $0.handedToQueue(child, step: .leaves) }.settings == nil)
         let first = try #require(scene { $0.waitsOnQueue(child) }.settings)
         #expect(first == QueueSettings(limit: 2, isSuspended: false))
         let suspended = scene { $0.suspensionChanged(to: true) }
@@ -108,7 +108,7 @@ import Testing
         #expect(second == QueueSettings(limit: 2, isSuspended: true))
         #expect(scene.machine.settingsApplied(try #require(second)).next == nil)
         // A worker may be on its way.
-        #expect(scene.end(child, turn: .none).settings == .immediate)
+        #expect(scene.end(child, step: .none).settings == .immediate)
     }
 
     @Test("A worker that was on its way before the queue keeps the limit takes no child, and the next one does")
@@ -118,7 +118,7 @@ import Testing
         let arrived = scene { $0.workerStarted() }
         #expect(arrived.requestsWorker)
         let child = try #require(arrived.next)
-        let handedOver = scene { $0.handedToQueue(child, turn: .continues) }
+        let handedOver = scene { $0.handedToQueue(child, step: .continues) }
         #expect(handedOver.next?.operation === scene.operations[1])
         // The queue may begin the child in its place before it is told of the limit.
         let settings = try #require(scene { $0.waitsOnQueue(child) }.settings)
@@ -160,12 +160,12 @@ import Testing
         let scene = Scene(children: 4, limit: 2, isStarted: true)
         let first = try #require(scene { $0.workerStarted() }.next)
         let second = try #require(scene { $0.workerStarted() }.next)
-        let handed = scene { $0.handedToQueue(second, turn: .leaves) }
+        let handed = scene { $0.handedToQueue(second, step: .leaves) }
         #expect(handed.queued?.operation === second.operation)
         let kept = try #require(scene { $0.waitsOnQueue(second) }.settings)
         _ = scene { $0.settingsApplied(kept) }
         let settings = try #require(scene { $0.limitChanged(to: 3) }.settings)
-        let detached = scene { $0.detached(first, turn: .leaves) }
+        let detached = scene { $0.detached(first, step: .leaves) }
         #expect(detached.settings == nil)
         let worker = ChildWorker(scheduler, priority: .normal)
         let leaves = scene { $0.workerLeaves(worker) }
@@ -187,10 +187,10 @@ import Testing
     func workerWithoutQueuedChildren() throws {
         let scene = Scene(children: 1, limit: 2, isStarted: true)
         let child = try #require(scene { $0.workerStarted() }.next)
-        _ = scene { $0.handedToQueue(child, turn: .leaves) }
+        _ = scene { $0.handedToQueue(child, step: .leaves) }
         let kept = try #require(scene { $0.waitsOnQueue(child) }.settings)
         _ = scene { $0.settingsApplied(kept) }
-        #expect(scene.end(child, turn: .none).settings == .immediate)
+        #expect(scene.end(child, step: .none).settings == .immediate)
         let worker = ChildWorker(scheduler, priority: .normal)
         let leaves = scene { $0.workerLeaves(worker) }
         #expect(leaves)
@@ -201,14 +201,14 @@ import Testing
         let first = try #require(scene { $0.workerStarted() }.next)
         let second = try #require(scene { $0.workerStarted() }.next)
         let third = try #require(scene { $0.workerStarted() }.next)
-        _ = scene { $0.handedToQueue(first, turn: .leaves) }
+        _ = scene { $0.handedToQueue(first, step: .leaves) }
         let settings = try #require(scene { $0.waitsOnQueue(first) }.settings)
-        let handed = scene { $0.handedToQueue(second, turn: .leaves) }
+        let handed = scene { $0.handedToQueue(second, step: .leaves) }
         #expect(handed.queued == nil && !handed.requestsWorker)
         let answer = scene { $0.settingsApplied(settings) }
         #expect(answer.next == settings && answer.held.queued.map(\.operation) == [second.operation])
         // What comes meanwhile comes later.
-        #expect(scene { $0.handedToQueue(third, turn: .leaves) }.queued == nil)
+        #expect(scene { $0.handedToQueue(third, step: .leaves) }.queued == nil)
         let again = scene { $0.settingsApplied(settings) }
         #expect(again.next == settings && again.held.queued.map(\.operation) == [third.operation])
         let last = scene { $0.settingsApplied(settings) }
@@ -227,12 +227,12 @@ import Testing
         #expect(back.requestsWorker && back.queued == nil && back.settings == nil)
         let again = try #require(scene { $0.workerStarted() }.next)
         #expect(again.operation === first.operation)
-        let handed = scene { $0.handedToQueue(again, turn: .continues) }
+        let handed = scene { $0.handedToQueue(again, step: .continues) }
         #expect(handed.queued != nil && handed.next == nil)
-        let second = scene.end(again, turn: .none)
+        let second = scene.end(again, step: .none)
         #expect(second.queued?.operation === scene.operations[1] && second.settings == nil)
         // The worker comes when the child that has ended is off the queue, and its dependents are told.
-        let last = scene.end(second.queued, turn: .none)
+        let last = scene.end(second.queued, step: .none)
         #expect(last.requestsWorker && last.queued == nil)
         #expect(last.settings == QueueSettings(limit: 1, isSuspended: false))
         #expect(scene { $0.workerStarted() }.next?.operation === scene.operations[2])
@@ -248,9 +248,9 @@ import Testing
         let second = scene { $0.workerStarted() }.next
         #expect(second?.operation === scene.operations[1])
         // While it does, a worker looks at all of them.
-        let ended = scene.end(second, turn: .leaves)
+        let ended = scene.end(second, step: .leaves)
         #expect(ended.queued == nil && ended.requestsWorker)
-        #expect(scene.end(child, turn: .none).settings == .immediate)
+        #expect(scene.end(child, step: .none).settings == .immediate)
         // It has ended: it waits no more.
         #expect(scene { $0.waitsOnQueue(child) }.settings == nil)
     }
@@ -262,13 +262,13 @@ import Testing
         let child = try #require(scene.start().queued)
         let thread = ObjectIdentifier(Thread.current)
         _ = scene { $0.cancellationStarted(by: thread) }
-        #expect(scene.end(child, turn: .none).queued == nil)
+        #expect(scene.end(child, step: .none).queued == nil)
         #expect(scene { $0.childrenCancelled(by: thread) }.requestsWorker)
         let second = try #require(scene { $0.workerStarted() }.next)
-        let handed = scene { $0.handedToQueue(second, turn: .continues) }
+        let handed = scene { $0.handedToQueue(second, step: .continues) }
         #expect(handed.settings == QueueSettings(limit: 1, isSuspended: false))
         _ = scene { $0.settingsApplied(QueueSettings(limit: 1, isSuspended: false)) }
-        #expect(scene.end(second, turn: .none).settings == nil)
+        #expect(scene.end(second, step: .none).settings == nil)
     }
 }
 
@@ -304,14 +304,14 @@ extension ChildStateMachine.Effects {
 /// What children wait for that is no child, and when it has to be observed.
 @Suite("External dependencies") struct ExternalDependenciesTests {
     @Test("What a child that is taken back waited for is not observed") func takenBack() {
-        var (schedule, externals) = (ReadySchedule(limit: -1), ExternalDependencies())
-        schedule.started()
+        var (readiness, externals) = (ReadinessStateMachine(limit: -1), ExternalDependencies())
+        readiness.started()
         let (operation, other) = (Operation(), Operation())
-        let slots = [schedule.table.insert(Operation()), schedule.table.insert(Operation())]
-        externals.awaited(operation, by: slots[0], in: &schedule)
-        schedule.registered(slots[0], priority: .normal)
-        externals.awaited(other, by: slots[1], in: &schedule)
-        externals.notAwaited(other, by: slots[1], in: &schedule)
+        let slots = [readiness.table.insert(Operation()), readiness.table.insert(Operation())]
+        externals.awaited(operation, by: slots[0], in: &readiness)
+        readiness.registered(slots[0], priority: .normal)
+        externals.awaited(other, by: slots[1], in: &readiness)
+        externals.notAwaited(other, by: slots[1], in: &readiness)
         externals.removeUnobservedThatAreNotAwaited()
         let changes = externals.takeChanges(isStarted: true)
         #expect(changes?.toObserve == [operation])

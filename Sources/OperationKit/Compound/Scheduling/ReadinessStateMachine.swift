@@ -4,9 +4,9 @@ import Foundation
 ///
 /// It knows children by their slots in its ``ChildTable``, holds no lock and calls nothing. Each event costs O(1), and
 /// O(log n) at the worst for one that makes a child ready, plus the dependents of the child that it concerns.
-struct ReadySchedule {
+struct ReadinessStateMachine {
     /// How far the composite has come.
-    enum Stage { case idle, preparing, running, finished }
+    enum Stage { case idle, gathering, running, finished }
 
     /// How far the cancellation of all children has come.
     enum Cancellation {
@@ -50,7 +50,7 @@ struct ReadySchedule {
 
 // MARK: - Adding children
 
-extension ReadySchedule {
+extension ReadinessStateMachine {
     /// An external dependency becomes a child itself.
     mutating func adopted(_ slot: Int, _ operation: Operation, weight: Int64 = 1, phase: ChildPhase = .added) {
         table.adopt(slot, operation, weight: weight, phase: phase)
@@ -87,10 +87,10 @@ extension ReadySchedule {
 
 // MARK: - The composite
 
-extension ReadySchedule {
+extension ReadinessStateMachine {
     /// The composite starts. The dependencies of the children are read again.
     mutating func prepared() {
-        stage = .preparing
+        stage = .gathering
         if table.hasDependencies { table.removeDependencies() }
     }
 
@@ -135,7 +135,7 @@ extension ReadySchedule {
 
 // MARK: - Starting and ending children
 
-extension ReadySchedule {
+extension ReadinessStateMachine {
     /// Takes the next child, which is `starting` from now on; `nil` if none may start.
     mutating func startNext() -> Int? {
         guard mayStart, let slot = ready.popFirst() else { return nil }
@@ -242,7 +242,7 @@ extension ReadySchedule {
 
 // MARK: - Workers
 
-extension ReadySchedule {
+extension ReadinessStateMachine {
     /// Requests a worker if a child may start.
     ///
     /// - Returns: Whether a worker has to be sent.
@@ -255,9 +255,9 @@ extension ReadySchedule {
 // MARK: - Descriptions
 
 extension ChildSnapshot {
-    init(of schedule: ReadySchedule, atMost limit: Int, unit: String) {
-        let table = schedule.table
-        let places = schedule.places
+    init(of readiness: ReadinessStateMachine, atMost limit: Int, noun: String) {
+        let table = readiness.table
+        let places = readiness.places
         var started: [Child] = []
         var others: [Child] = []
         for record in table.records {
@@ -277,9 +277,9 @@ extension ChildSnapshot {
         let children = Array((started + others).prefix(limit))
         self.init(
             children: children, omitted: table.remaining - children.count,
-            summary: ["\(table.ended) of \(table.added) \(unit) have ended"]
+            summary: ["\(table.ended) of \(table.added) \(noun) have ended"]
                 + (places.isSuspended ? ["suspended"] : []),
-            readyText: schedule.readyText)
+            readyText: readiness.readyText)
     }
 }
 
@@ -295,7 +295,7 @@ extension ChildPhase {
     }
 }
 
-extension ReadySchedule {
+extension ReadinessStateMachine {
     /// What is said of children that could start, once the composite has.
     var readyText: String? {
         if !isStarted { return nil }

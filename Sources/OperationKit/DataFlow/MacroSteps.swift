@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The steps are the children of one scheduler, which moves from macro to macro as the chain grows. So nothing is
 /// copied, and whether a step belongs to the chain is known in O(1), whatever the length of the chain.
-final class StepList: Sendable {
+final class MacroSteps: Sendable {
     /// Makes an error from the name of the composite.
     typealias Refusal = @Sendable (String) -> any Error
 
@@ -28,7 +28,7 @@ final class StepList: Sendable {
     init(failurePolicy: FailurePolicy = .cancelRemaining, body: CompositeBody? = nil) {
         children = ChildScheduler(
             limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: failurePolicy,
-            countsCancellations: true, unit: "steps", body: body)
+            countsCancellations: true, noun: "steps", body: body)
     }
 
     /// Makes the steps those of a composite.
@@ -141,7 +141,7 @@ extension IOOperation {
     }
 
     /// Hands the input to the first step, and runs the steps. If there is none, ends the operation with an error.
-    func run(_ steps: StepList, from first: (any InputReceiver<Input>)?) {
+    func run(_ steps: MacroSteps, from first: (any InputReceiver<Input>)?) {
         guard let input = requiredInput() else { return }
         first?.input = input
         steps.prepare(for: self)

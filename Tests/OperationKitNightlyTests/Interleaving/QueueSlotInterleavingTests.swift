@@ -7,23 +7,23 @@ import Testing
 
 /// The turn of a closure on a queue against what keeps it from running, in many orders of their steps.
 @Suite("Interleavings of the turn of a closure", .serialized, .takesTurns, .hangGuard)
-struct QueueTurnInterleavingTests {
+struct QueueSlotInterleavingTests {
     private func tryOut(
-        _ title: String, isFailing: Bool = false, _ roles: [Role<QueueTurnSubject>],
+        _ title: String, isFailing: Bool = false, _ roles: [Role<QueueSlotSubject>],
         _ location: SourceLocation = #_sourceLocation
     ) async {
         guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return }
         await expectNoProblems(
             "closure, \(title)", samples: (40, 30),
             { interleaving in
-                let subject = QueueTurnSubject(isFailing: isFailing, interleaving)
+                let subject = QueueSlotSubject(isFailing: isFailing, interleaving)
                 subject.beginTask()
                 return subject
             }, roles, location)
     }
 
-    private static let cancelTask = Role<QueueTurnSubject>("cancel task") { $0.cancelTask() }
-    private static let cancelOperations = Role<QueueTurnSubject>("cancel operations") { $0.cancelOperations() }
+    private static let cancelTask = Role<QueueSlotSubject>("cancel task") { $0.cancelTask() }
+    private static let cancelOperations = Role<QueueSlotSubject>("cancel operations") { $0.cancelOperations() }
 
     @Test(
         "The turn and the task's cancellation: one of them wins, and the place is given back", arguments: [false, true])

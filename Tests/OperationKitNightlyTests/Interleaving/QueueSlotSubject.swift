@@ -5,7 +5,7 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 /// A task that runs a closure on a narrow queue, and what comes after it there.
-final class QueueTurnSubject: ExplorationSubject, @unchecked Sendable {
+final class QueueSlotSubject: ExplorationSubject, @unchecked Sendable {
     private struct Record {
         var runs = 0
         var outcomes: [String] = []

@@ -3,7 +3,7 @@ import Testing
 
 @testable import OperationKit
 
-@Suite("Which observers an operation has", .hangGuard) struct ObserverScopeTests {
+@Suite("Which observers an operation has", .hangGuard) struct ObserverListTests {
     /// Counts the events that it is told of.
     private final class Counter: OperationObserver {
         let count = Shared(0)
