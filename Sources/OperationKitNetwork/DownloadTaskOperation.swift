@@ -1,5 +1,5 @@
 public import Foundation
-import OperationKit
+public import OperationKit
 
 #if canImport(FoundationNetworking)
 public import FoundationNetworking
@@ -73,30 +73,22 @@ public enum DownloadError: Error, Sendable {
     case cannotWrite(URL, error: any Error)
 }
 
-extension DownloadError: LocalizedError, CustomNSError {
-    /// A sentence that names the file.
-    public var errorDescription: String? {
+extension DownloadError: LocalizedError, CustomNSError, ReportedError {
+    package func text(depth: Int) -> String {
         switch self {
         case .destinationInUse(let file): "“\(file.path)” is being downloaded by another operation."
         case .cannotWrite(let file, let error): "“\(file.place)” could not be written: \(error.localizedDescription)"
         }
     }
 
-    /// `OperationKit.DownloadError`.
-    public static var errorDomain: String { "OperationKit.DownloadError" }
-
-    /// The code that is documented at each case.
-    public var errorCode: Int {
+    package var numericCode: Int {
         switch self {
         case .destinationInUse: 1
         case .cannotWrite: 2
         }
     }
 
-    /// The description, and the error of the system.
-    public var errorUserInfo: [String: Any] {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
-        if case .cannotWrite(_, let error) = self { userInfo[NSUnderlyingErrorKey] = error as NSError }
-        return userInfo
+    package var underlyingError: (any Error)? {
+        if case .cannotWrite(_, let error) = self { error } else { nil }
     }
 }

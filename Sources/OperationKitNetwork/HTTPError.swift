@@ -62,22 +62,14 @@ enum RetryAfter {
     }
 }
 
-extension HTTPError: LocalizedError, CustomNSError {
-    /// A sentence that names the request and the status.
-    public var errorDescription: String? {
+extension HTTPError: LocalizedError, CustomNSError, ReportedError {
+    package func text(depth: Int) -> String {
         "“\(RequestName.of(method, url))” was answered with status \(status), \(phrase)."
     }
 
     private var phrase: String { HTTPURLResponse.localizedString(forStatusCode: status) }
 
-    /// `OperationKit.HTTPError`.
-    public static var errorDomain: String { "OperationKit.HTTPError" }
-
-    /// The status.
-    public var errorCode: Int { status }
-
-    /// The description.
-    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription ?? ""] }
+    package var numericCode: Int { status }
 }
 
 /// How requests are written in names and messages: without a query, a user and a password, which may be secret.

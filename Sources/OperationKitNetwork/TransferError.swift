@@ -1,4 +1,5 @@
 public import Foundation
+public import OperationKit
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -36,25 +37,10 @@ public struct TransferError: Error, Sendable {
     }
 }
 
-extension TransferError: LocalizedError, CustomNSError {
-    /// A sentence that names the request.
-    public var errorDescription: String? {
-        "“\(RequestName.of(method, url))” was not answered: \(message)"
-    }
+extension TransferError: LocalizedError, CustomNSError, ReportedError {
+    package func text(depth: Int) -> String { "“\(RequestName.of(method, url))” was not answered: \(message)" }
 
-    /// `OperationKit.TransferError`.
-    public static var errorDomain: String { "OperationKit.TransferError" }
-
-    /// 1.
-    public var errorCode: Int { 1 }
-
-    /// The description, and the error of Foundation.
-    public var errorUserInfo: [String: Any] {
-        [
-            NSLocalizedDescriptionKey: errorDescription ?? "",
-            NSUnderlyingErrorKey: NSError(domain: NSURLErrorDomain, code: code.rawValue),
-        ]
-    }
+    package var underlyingError: (any Error)? { NSError(domain: NSURLErrorDomain, code: code.rawValue) }
 }
 
 extension TransferError {

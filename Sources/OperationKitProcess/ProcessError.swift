@@ -1,5 +1,6 @@
 #if os(macOS) || os(Linux)
 public import Foundation
+public import OperationKit
 
 /// What went wrong with a program.
 public enum ProcessError: Error, Sendable, Hashable {
@@ -33,9 +34,8 @@ public enum ProcessError: Error, Sendable, Hashable {
     }
 }
 
-extension ProcessError: LocalizedError {
-    /// A sentence that names the command.
-    public var errorDescription: String? {
+extension ProcessError: LocalizedError, CustomNSError, ReportedError {
+    package func text(depth: Int) -> String {
         switch self {
         case .notFound(let command):
             "The command “\(command)” was not started, because there is no such program. Check its name, and PATH."
@@ -59,14 +59,8 @@ extension ProcessError: LocalizedError {
     }
 
     private func message(_ code: Int32) -> String { POSIXError.message(code) }
-}
 
-extension ProcessError: CustomNSError {
-    /// `OperationKit.ProcessError`.
-    public static var errorDomain: String { "OperationKit.ProcessError" }
-
-    /// The code that is documented at each case.
-    public var errorCode: Int {
+    package var numericCode: Int {
         switch self {
         case .notFound: 1
         case .notExecutable: 2
@@ -79,15 +73,12 @@ extension ProcessError: CustomNSError {
         }
     }
 
-    /// The description, and the error of the system if there is one.
-    public var errorUserInfo: [String: Any] {
-        var userInfo: [String: Any] = [NSLocalizedDescriptionKey: errorDescription ?? ""]
+    package var underlyingError: (any Error)? {
         switch self {
         case .launchFailed(_, let code), .invalidOutput(_, _, let code):
-            userInfo[NSUnderlyingErrorKey] = NSError(domain: NSPOSIXErrorDomain, code: Int(code))
-        default: break
+            NSError(domain: NSPOSIXErrorDomain, code: Int(code))
+        default: nil
         }
-        return userInfo
     }
 }
 

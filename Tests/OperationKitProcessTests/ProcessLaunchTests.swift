@@ -164,4 +164,17 @@ struct ProcessLaunchTests {
         }
     }
     #endif
+
+    // MARK: - Errors
+
+    @Test("An error has a domain, the code that is documented at its case, and the error of the system")
+    func conversion() {
+        let failed = ProcessError.failed(command: "ls /none", termination: .exited(2), standardError: "No such file.")
+        #expect((failed as NSError).domain == "OperationKit.ProcessError" && (failed as NSError).code == 7)
+        #expect(failed.localizedDescription.hasSuffix(": No such file."))
+        let launch = ProcessError.launchFailed(command: "ls", code: ENOMEM) as NSError
+        let underlying = launch.userInfo[NSUnderlyingErrorKey] as? NSError
+        #expect(launch.code == 6 && underlying?.domain == NSPOSIXErrorDomain && underlying?.code == Int(ENOMEM))
+        #expect((failed as NSError).userInfo[NSUnderlyingErrorKey] == nil)
+    }
 }

@@ -84,7 +84,7 @@ public enum CoordinationError: Error, Equatable {
 }
 
 extension CoordinationError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .invalidBatchSize: 1
         case .invalidLimit: 2
@@ -95,7 +95,7 @@ extension CoordinationError: LocalizedError, CustomNSError, ReportedError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .invalidBatchSize(let type, let batchSize):
             "“\(type)” asks for batches of \(batchSize) items. Set its batchSize to 1 or more."

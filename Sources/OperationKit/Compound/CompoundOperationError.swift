@@ -77,7 +77,7 @@ public enum CompoundOperationError: Error {
 }
 
 extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .suboperationFailure: 1
         case .cancelled: 2
@@ -88,7 +88,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
     /// The same as `localizedDescription`, for `print` and logs.
     public var description: String { text(depth: Self.textDepth) }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .suboperationFailure(_, let errors): "“\(name)”: " + summary(of: errors, depth: depth)
         case .cancelled: "“\(name)”" + predicate(depth: depth)
@@ -116,7 +116,7 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         return text + ": \(first) waits for \(waits). Remove one of these dependencies."
     }
 
-    func userInfo(depth: Int) -> [String: Any] {
+    package func userInfo(depth: Int) -> [String: Any] {
         var userInfo = descriptionInfo
         // The errors at the ends of the tree stand for what is deeper.
         let errors = depth > 0 ? suboperationErrors.map(\.error) : suboperationErrors.isEmpty ? [] : leafErrors
@@ -254,14 +254,14 @@ public enum CompoundAdditionError: Error, Equatable {
 }
 
 extension CompoundAdditionError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .compoundFinished: 1
         case .alreadyAdded: 2
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .compoundFinished(let operation, let compound):
             "The operation “\(operation)” was not added to “\(compound)”, which has finished. Add it before the last child ends."

@@ -53,7 +53,7 @@ extension SuboperationError: LocalizedError, CustomNSError, CustomStringConverti
     /// The same as `localizedDescription`, for `print` and logs.
     public var description: String { text(depth: Self.textDepth) }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         "“\(name)”" + error.explanation(of: name, depth: depth)
     }
 }

@@ -24,7 +24,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         if case .dependencyFailed(_, let dependency, let error) = self { (dependency, error) } else { nil }
     }
 
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .dependencyFailed: 1
         case .dependencyUnfinished: 2
@@ -32,7 +32,7 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .dependencyFailed(let operation, let dependency, let error):
             "The operation “\(operation)” did not run, because “\(dependency)”"
@@ -75,7 +75,7 @@ public enum ChainError: Error, Equatable {
 }
 
 extension ChainError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .alreadyUsed: 1
         case .consumed: 2
@@ -85,7 +85,7 @@ extension ChainError: LocalizedError, CustomNSError, ReportedError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .alreadyUsed(let operation, let chain) where operation == chain:
             "“\(chain)” cannot be continued or added as a step, because it is part of another operation. Create a new one."
@@ -112,14 +112,14 @@ public enum IOOperationError: Error, Equatable {
 }
 
 extension IOOperationError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .missingInput: 1
         case .missingOutput: 2
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .missingInput(let operation):
             "The operation “\(operation)” was started without an input. Set its input before it starts."

@@ -140,9 +140,9 @@ public struct OperationTimeoutError: Error, Equatable {
 }
 
 extension OperationTimeoutError: LocalizedError, CustomNSError, ReportedError {
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         "The operation “\(operation)” took longer than its timeout of \(timeout)."
     }
 
-    var remark: String? { "longer than its timeout of \(timeout)" }
+    package var remark: String? { "longer than its timeout of \(timeout)" }
 }

@@ -1,9 +1,9 @@
-import Foundation
+package import Foundation
 
 /// An error of the library, or of its other products: what Foundation asks of it follows from a code and a text.
-protocol ReportedError: LocalizedError, CustomNSError {
+package protocol ReportedError: LocalizedError, CustomNSError {
     /// The code, from 1, that is documented at each case.
-    var code: Int { get }
+    var numericCode: Int { get }
 
     /// Returns the description of this error.
     ///
@@ -17,21 +17,26 @@ protocol ReportedError: LocalizedError, CustomNSError {
     /// - Returns: The description, and the errors inside, converted to that depth.
     func userInfo(depth: Int) -> [String: Any]
 
+    /// The error inside, if there is one.
+    var underlyingError: (any Error)? { get }
+
     /// What the description of an operation mentions that was cancelled for this reason.
     var remark: String? { get }
 }
 
 extension ReportedError {
     /// That of a type with one case.
-    var code: Int { 1 }
+    package var numericCode: Int { 1 }
 
-    var remark: String? { nil }
+    package var remark: String? { nil }
+
+    package var underlyingError: (any Error)? { nil }
 
     /// The domain of the errors of this type: `OperationKit.` and the name of the type.
     public static var errorDomain: String { "OperationKit.\(self)" }
 
     /// The code that is documented at each case.
-    public var errorCode: Int { code }
+    public var errorCode: Int { numericCode }
 
     /// What happened, to which operation, and what to do about it.
     public var errorDescription: String? { text(depth: Self.textDepth) }
@@ -39,7 +44,11 @@ extension ReportedError {
     /// The localized description, and the errors inside as the underlying ones.
     public var errorUserInfo: [String: Any] { userInfo(depth: Self.conversionDepth) }
 
-    func userInfo(depth: Int) -> [String: Any] { descriptionInfo }
+    package func userInfo(depth: Int) -> [String: Any] {
+        var userInfo = descriptionInfo
+        if depth > 0 { userInfo[NSUnderlyingErrorKey] = underlyingError?.asNSError(depth: depth - 1) }
+        return userInfo
+    }
 
     /// What the `userInfo` of each error has: its description.
     var descriptionInfo: [String: Any] { [NSLocalizedDescriptionKey: text(depth: Self.textDepth)] }
@@ -51,7 +60,7 @@ extension ReportedError {
     static var conversionDepth: Int { 16 }
 
     func nsError(depth: Int) -> NSError {
-        NSError(domain: Self.errorDomain, code: code, userInfo: userInfo(depth: depth))
+        NSError(domain: Self.errorDomain, code: numericCode, userInfo: userInfo(depth: depth))
     }
 }
 
@@ -91,11 +100,7 @@ extension NestingError {
 
     var decidingError: (any Error)? { inside?.error }
 
-    func userInfo(depth: Int) -> [String: Any] {
-        var userInfo = descriptionInfo
-        if depth > 0 { userInfo[NSUnderlyingErrorKey] = inside?.error.asNSError(depth: depth - 1) }
-        return userInfo
-    }
+    package var underlyingError: (any Error)? { inside?.error }
 
     /// Whether the error, or the one inside that it answers for, stands for a cancellation. Follows the errors inside
     /// without recursion.

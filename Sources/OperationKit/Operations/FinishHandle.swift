@@ -127,7 +127,7 @@ public enum LostFinishError: Error, Equatable {
 }
 
 extension LostFinishError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .operation: 1
         case .unit: 2
@@ -135,7 +135,7 @@ extension LostFinishError: LocalizedError, CustomNSError, ReportedError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .operation(let name):
             "The operation “\(name)” was ended, because its closure released finish without calling it. Call it on every path."

@@ -244,7 +244,7 @@ public enum OperationQueueError: Error, Equatable {
 }
 
 extension OperationQueueError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .cannotBeAdded: 1
         case .givenTwice: 2
@@ -252,7 +252,7 @@ extension OperationQueueError: LocalizedError, CustomNSError, ReportedError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .cannotBeAdded(let operation):
             "The operation “\(operation)” has been started or added before and cannot be added to a queue. Create a new one for each run."

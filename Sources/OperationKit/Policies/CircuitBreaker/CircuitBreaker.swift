@@ -133,7 +133,7 @@ public struct CircuitOpenError: Error, Equatable, RetryAfterProviding {
 }
 
 extension CircuitOpenError: LocalizedError, CustomNSError, ReportedError {
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” "
             + (retryAfter.map { "is open, for another \($0.shortText)." }
                 ?? "lets no other operation through until those on trial have ended.")

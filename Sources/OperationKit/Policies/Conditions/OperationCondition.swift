@@ -125,7 +125,7 @@ public enum ConditionError: Error {
 }
 
 extension ConditionError: LocalizedError, CustomNSError, NestingError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .failed: 1
         case .prerequisiteFailed: 2
@@ -133,7 +133,7 @@ extension ConditionError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .failed(let operation, let condition, let error):
             "The operation “\(operation)” did not run, because its condition “\(condition)”"

@@ -118,7 +118,7 @@ public enum ResourceError: Error, Equatable {
 }
 
 extension ResourceError: LocalizedError, CustomNSError, ReportedError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .tooManyWaiting: 1
         case .heldByComposite: 2
@@ -126,7 +126,7 @@ extension ResourceError: LocalizedError, CustomNSError, ReportedError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .tooManyWaiting(let operation, let resource, let maximum):
             "The operation “\(operation)” did not run, because " + reason(resource: resource, maximum: maximum)

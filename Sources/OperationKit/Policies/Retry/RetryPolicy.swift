@@ -107,7 +107,7 @@ public enum RetryError: Error {
 }
 
 extension RetryError: LocalizedError, CustomNSError, NestingError {
-    var code: Int {
+    package var numericCode: Int {
         switch self {
         case .invalidPolicy: 1
         case .budgetExhausted: 2
@@ -115,7 +115,7 @@ extension RetryError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-    func text(depth: Int) -> String {
+    package func text(depth: Int) -> String {
         switch self {
         case .invalidPolicy(let operation, let problem):
             "The operation “\(operation)” did not run, because of its policy: \(problem)."

@@ -1,0 +1,58 @@
+import Foundation
+import OperationKit
+import OperationKitNetwork
+import Testing
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+@Suite("Errors of requests") struct RequestErrorTests {
+    private static let url = URL(string: "https://ada:secret@example.com/page?token=secret")!
+    private static let unwritable = CocoaError(.fileWriteNoPermission)
+
+    private static var errors: [(error: any Error, domain: String, code: Int, text: String, underlying: String?)] {
+        let response = HTTPURLResponse(url: url, statusCode: 404, httpVersion: nil, headerFields: nil)!
+        let file = URL(fileURLWithPath: "/tmp/page")
+        return [
+            (
+                HTTPError(method: "GET", url: url, response: HTTPResponse(response)), "HTTPError", 404,
+                "“GET https://example.com/page” was answered with status 404, \(HTTPURLResponse.localizedString(forStatusCode: 404)).",
+                nil
+            ),
+            (
+                TransferError(method: "PUT", url: url, code: .timedOut, message: "It took too long."), "TransferError",
+                1,
+                "“PUT https://example.com/page” was not answered: It took too long.", NSURLErrorDomain
+            ),
+            (
+                DownloadError.destinationInUse(file), "DownloadError", 1,
+                "“/tmp/page” is being downloaded by another operation.", nil
+            ),
+            (
+                DownloadError.cannotWrite(file, error: unwritable), "DownloadError", 2,
+                "“/tmp/page” could not be written: \(unwritable.localizedDescription)", NSCocoaErrorDomain
+            ),
+        ]
+    }
+
+    @Test("An error names the request without its secrets, and has a domain, a code and the error of the system")
+    func conversion() {
+        for (error, domain, code, text, underlying) in Self.errors {
+            let converted = error as NSError
+            #expect(converted.domain == "OperationKit." + domain && converted.code == code)
+            #expect(error.localizedDescription == text && converted.localizedDescription == text)
+            #expect((converted.userInfo[NSUnderlyingErrorKey] as? NSError)?.domain == underlying)
+        }
+    }
+
+    @Test("The error of a child is spelled out with that of its request inside")
+    func insideCompound() async {
+        let child = ThrowingBlockOperation(name: "load") { throw Self.errors[1].error }
+        let compound = CompoundOperation(name: "pages", operations: [child])
+        try? await OperationQueue().run(compound)
+        let underlying = (compound.error as NSError?)?.userInfo[NSUnderlyingErrorKey] as? NSError
+        #expect(underlying?.domain == "OperationKit.TransferError")
+        #expect(compound.error?.localizedDescription.contains(Self.errors[1].text) == true)
+    }
+}
