@@ -52,6 +52,10 @@ enum SchedulingProbe {
     @inline(__always) static var observer: (any Observer)? { nil }
     #endif
 
+    /// Whether the current thread heeds what other threads count for the whole process. A test that explores or counts what a
+    /// thread does is not disturbed by what other tests observe and hold.
+    @inline(__always) static var heedsOthers: Bool { observer == nil }
+
     /// The current thread is at a place.
     @inline(__always)
     static func reach(_ place: @autoclosure () -> Place) {

@@ -279,15 +279,13 @@ extension EventQueue {
 typealias ObserverList = [ObserverRegistration]
 
 extension ObserverList {
-    // Tests that explore or count what a thread does are not disturbed by what other tests observe.
-
     /// Whether there is an observer anywhere.
     @inline(__always)
-    static var isObserving: Bool { ObserverRegistration.count.value != 0 && SchedulingProbe.observer == nil }
+    static var isObserving: Bool { ObserverRegistration.count.value != 0 && SchedulingProbe.heedsOthers }
 
     /// How many outer observers were added. What is looked up before and after an addition differs.
     @inline(__always)
-    static var additionCount: Int { SchedulingProbe.observer == nil ? ObserverRegistration.additions.value : 0 }
+    static var additionCount: Int { SchedulingProbe.heedsOthers ? ObserverRegistration.additions.value : 0 }
 
     /// Adds an observer, unless it is there.
     mutating func add(_ registration: ObserverRegistration) {

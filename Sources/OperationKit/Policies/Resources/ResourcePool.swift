@@ -96,8 +96,7 @@ final class ResourcePool: Sendable {
     ///
     /// Complexity: linear in the operations around it up to that composite, if there is any in the process that holds something.
     func holder(around operation: AsyncOperation) -> RequestID? {
-        // Tests that explore what a thread does are not disturbed by what other tests hold.
-        if SchedulingProbe.observer == nil, state.withLock({ $0.machine.holdingCompositeCount }) == 0 { return nil }
+        if SchedulingProbe.heedsOthers, state.withLock({ $0.machine.holdingCompositeCount }) == 0 { return nil }
         for surrounding in operation.surroundingOperations {
             if let id = surrounding.resourceLease?.requestID, state.withLock({ $0.machine.holdsSomething(id) }) {
                 return id
