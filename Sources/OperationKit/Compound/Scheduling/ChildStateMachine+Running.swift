@@ -235,14 +235,9 @@ extension ChildStateMachine {
 
     /// The private queue was given its settings.
     ///
-    /// - Returns: The settings to give it next, because they have changed meanwhile, or what had to wait for these. As long as there is
-    ///   some, the caller gives it the same settings again after that: what comes meanwhile waits, so that it comes later.
-    mutating func settingsApplied(
-        _ applied: QueueSettings
-    ) -> (next: QueueSettings?, held: (leavingWorkers: [ChildWorker], queued: [ChildReference])) {
-        if applied != settings.latest || held.queued.isEmpty && held.leavingWorkers.isEmpty {
-            return (settings.wrote(applied), ([], []))
-        }
-        return (applied, exchange(&held, with: ([], [])))
+    /// What was held back comes out in turns, each followed by the same settings, so that what comes meanwhile comes later.
+    mutating func settingsApplied(_ applied: QueueSettings) -> SettingsAnswer {
+        if applied != settings.latest || held.isEmpty { return SettingsAnswer(next: settings.wrote(applied)) }
+        return SettingsAnswer(next: applied, held: exchange(&held, with: HeldBack()))
     }
 }

@@ -41,9 +41,8 @@ struct ChildStateMachine {
     var cancellingThreads: Set<ObjectIdentifier> = []
     /// The settings that the private queue is given.
     var settings: CoalescingWriter<QueueSettings>
-    /// What must not happen before the private queue has the settings that another thread is about to give it: a lower limit, as a
-    /// rule, without which the queue would start one child too many. The queue is handed the children then.
-    var held: (leavingWorkers: [ChildWorker], queued: [ChildReference]) = ([], [])
+    /// What waits until the private queue has its new settings: with the old limit it would start one child too many.
+    var held = HeldBack()
 
     init(limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false) {
         readiness = ReadinessStateMachine(limit: limit, keepsOrder: countsCancellations)
@@ -84,6 +83,23 @@ extension ChildStateMachine {
         /// The settings to give the private queue. ``ChildStateMachine/settingsApplied(_:)`` follows.
         var settings: QueueSettings?
         var others: Reference<Others>?
+    }
+
+    /// What another thread does as soon as it has given the private queue its settings.
+    struct HeldBack {
+        /// Workers that leave the queue.
+        var leavingWorkers: [ChildWorker] = []
+        /// Children that the queue starts.
+        var queued: [ChildReference] = []
+
+        var isEmpty: Bool { leavingWorkers.isEmpty && queued.isEmpty }
+    }
+
+    /// What to do after the private queue was given its settings.
+    struct SettingsAnswer {
+        /// The settings to give it next, and again after that, as long as there are some.
+        var next: QueueSettings?
+        var held = HeldBack()
     }
 
     /// The rare effects of an event.

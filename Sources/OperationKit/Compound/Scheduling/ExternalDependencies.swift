@@ -25,25 +25,29 @@ final class ExternalDependency: @unchecked Sendable {
 /// ``ChildStateMachine`` this value calls nothing: which operations to observe, and which observers are not needed any
 /// more, is taken with ``takeChanges(isStarted:)``, for ``ChildScheduler`` to do.
 struct ExternalDependencies {
-    /// What has to be done after unlocking: observe operations that children wait for now, and end the observers of
-    /// those that are no external dependencies any more, because an observer and what it observes hold each other until
-    /// then. The others are only to be released, because these may be the last references.
-    typealias Changes = (toObserve: [Operation], staleObservers: [FinishObserver], released: [Operation])
+    /// What has to be done after unlocking.
+    struct Changes {
+        /// Operations that children wait for now.
+        var toObserve: [Operation] = []
+        /// The observers to end. An observer and what it observes hold each other until then.
+        var staleObservers: [FinishObserver] = []
+        /// These may be the last references.
+        var released: [Operation] = []
+
+        var isEmpty: Bool { toObserve.isEmpty && staleObservers.isEmpty && released.isEmpty }
+    }
 
     private var dependencies: [ObjectIdentifier: ExternalDependency] = [:]
     /// The external dependencies of each child, by its slot.
     private var awaited: [Int: [ExternalDependency]] = [:]
-    private var unobserved: [Operation] = []
-    private var staleObservers: [FinishObserver] = []
-    private var released: [Operation] = []
+    private var changes = Changes()
 
     /// Takes what has to be done after unlocking. Nothing is observed before the children may start.
     mutating func takeChanges(isStarted: Bool) -> Changes? {
-        if unobserved.isEmpty, staleObservers.isEmpty, released.isEmpty { return nil }
-        return (
-            isStarted ? exchange(&unobserved, with: []) : [], exchange(&staleObservers, with: []),
-            exchange(&released, with: [])
-        )
+        if changes.isEmpty { return nil }
+        var taken = exchange(&changes, with: Changes())
+        if !isStarted { changes.toObserve = exchange(&taken.toObserve, with: []) }
+        return taken
     }
 }
 
@@ -94,7 +98,7 @@ extension ExternalDependencies {
 
     private mutating func add(_ dependency: ExternalDependency, _ operation: Operation) -> ExternalDependency {
         dependencies[ObjectIdentifier(operation)] = dependency
-        unobserved.append(operation)
+        changes.toObserve.append(operation)
         return dependency
     }
 }
@@ -123,22 +127,22 @@ extension ExternalDependencies {
     /// another observer: the operation may have been a child for a moment, and been observed again since.
     mutating func observed(_ operation: Operation, by observer: FinishObserver) {
         guard let dependency = dependencies[ObjectIdentifier(operation)], dependency.observer == nil else {
-            return staleObservers.append(observer)
+            return changes.staleObservers.append(observer)
         }
         dependency.observer = observer
     }
 
     /// Forgets operations that only rejected children waited for: they need no observer.
     mutating func removeUnobservedThatAreNotAwaited() {
-        unobserved.removeAll { dependencies[ObjectIdentifier($0)] == nil }
+        changes.toObserve.removeAll { dependencies[ObjectIdentifier($0)] == nil }
     }
 
     /// Removes all external dependencies. Their slots stay as they are.
     mutating func removeAll() {
         for dependency in dependencies.values { removeExternalDependency(dependency) }
         awaited = [:]
-        released += unobserved
-        unobserved = []
+        changes.released += changes.toObserve
+        changes.toObserve = []
     }
 
     private mutating func endIfNotAwaited(_ dependency: ExternalDependency, in readiness: inout ReadinessStateMachine) {
@@ -150,7 +154,7 @@ extension ExternalDependencies {
     private mutating func removeExternalDependency(_ dependency: ExternalDependency) {
         guard let operation = dependency.operation.take() else { return }
         dependencies[ObjectIdentifier(operation)] = nil
-        released.append(operation)
-        if let observer = dependency.observer.take() { staleObservers.append(observer) }
+        changes.released.append(operation)
+        if let observer = dependency.observer.take() { changes.staleObservers.append(observer) }
     }
 }

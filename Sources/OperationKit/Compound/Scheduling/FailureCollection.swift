@@ -58,8 +58,7 @@ struct FailureCollection {
     private let countsCancellations: Bool
     private var causes: [Cause] = []
     private var indices: [ObjectIdentifier: Int] = [:]
-    /// The cause of the first child that did not run, with the index of that child, as long as all causes are outside: the only one
-    /// that the composite may pass on. A composite that is fed forever holds no other one.
+    /// The cause of the first child that did not run, and the child's index, as long as all causes are outside the composite.
     private var outsideCause: (cause: RootCause, index: Int)?
     /// Whether a child has failed by itself, or did not run because of another one. So nothing is passed on.
     private var hasCauseInside = false

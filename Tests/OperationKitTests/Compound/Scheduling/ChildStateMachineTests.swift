@@ -170,9 +170,9 @@ import Testing
         let worker = ChildWorker(scheduler, priority: .normal)
         let leaves = scene { $0.workerLeaves(worker) }
         #expect(!leaves)
-        let (next, held) = scene { $0.settingsApplied(settings) }
-        #expect(next == QueueSettings(limit: 2, isSuspended: false) && held.leavingWorkers.isEmpty)
-        let following = try #require(next)
+        let applied = scene { $0.settingsApplied(settings) }
+        #expect(applied.next == QueueSettings(limit: 2, isSuspended: false) && applied.held.isEmpty)
+        let following = try #require(applied.next)
         let answer = scene { $0.settingsApplied(following) }
         #expect(answer.next == following && answer.held.leavingWorkers.count == 1)
         #expect(answer.held.leavingWorkers.first === worker)
