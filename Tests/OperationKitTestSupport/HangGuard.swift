@@ -3,7 +3,7 @@ package import Testing
 
 /// Lets few tests run at a time, and fails those that hang.
 ///
-/// The test library begins all tests at once. Thousands that wait for each other's threads take three times as long as few, and
+/// The test library begins all tests at the same time. Thousands that wait for each other's threads take three times as long as few, and
 /// a limit of time would count the waiting.
 package struct HangGuard: SuiteTrait, TestTrait, TestScoping {
     /// For how long a test may run once it has begun: far longer than any takes, also with a sanitizer on a busy machine.

@@ -85,7 +85,7 @@ final class BlogOperationWithoutEnd: BlogOperation, @unchecked Sendable {
     }
 }
 
-/// The blog's class with a `cancel()` of its own, which nobody is told of.
+/// The blog's class with a `cancel()` of its own, which it announces to no observer.
 final class BlogOperationNotMarking: BlogOperation, @unchecked Sendable {
     override func cancel() {
         if isExecuting { finish() }

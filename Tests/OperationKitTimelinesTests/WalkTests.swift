@@ -5,8 +5,8 @@ import OperationKitTesting
 import OperationKitTimelines
 import Testing
 
-/// Small programs, of each of which `.ci/walks` lists the source files that it passes through: what somebody reads who wants to
-/// know what happens there.
+/// Small programs, of each of which `.ci/walks` lists the source files that it passes through: what an engineer reads to know
+/// what happens there.
 @Suite("Walks", .serialized, .hangGuard) struct WalkTests {
     private final class Leaf: AsyncOperation, @unchecked Sendable {
         override func main() { finish() }
