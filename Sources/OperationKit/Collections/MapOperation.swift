@@ -91,6 +91,8 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         set { suspension.isSuspended = newValue }
     }
 
+    override var waitDescription: String? { isSuspended ? "suspended" : super.waitDescription }
+
     /// The outcome of each element, in the order of the input, once the operation has finished: its output or its
     /// error, which is `CancellationError` where it did not start. Empty before, if no element could start, and if other
     /// code has ended the operation with an error. Can be read from any thread, from `asyncCompletionBlock` on.

@@ -18,8 +18,8 @@ import Foundation
 /// ## Building
 ///
 /// `then` appends a step and returns a new, longer macro. Don't use its receiver afterward: the steps have moved to the new
-/// macro, with the name and the input, and starting the old one fails with ``ChainError/consumed(chain:)``. Set dependencies,
-/// blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one chain, once:
+/// macro, with the name, the input and a cancellation, and starting the old one fails with ``ChainError/consumed(chain:)``. Set
+/// dependencies, blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one chain, once:
 /// otherwise the macro ends with ``ChainError/alreadyUsed(operation:chain:)`` when it is started, and no step runs.
 /// Complexity: each `then` costs O(1) plus its dependencies.
 ///
@@ -232,8 +232,7 @@ extension MacroOperation {
         }
         let macro = MacroOperation<Input, Next>(
             steps: taken == nil ? MacroSteps() : steps, first: taken == nil ? nil : first, source: newSource)
-        macro.name = name
-        macro.input = input
+        pass(to: macro)
         if let taken {
             append(macro, taken)
         } else {

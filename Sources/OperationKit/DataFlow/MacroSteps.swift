@@ -140,6 +140,13 @@ extension IOOperation {
         return refusal
     }
 
+    /// Gives a longer chain the name, the input, and a cancellation of this one that has come before.
+    func pass(to chain: IOOperation<Input, some Sendable>) {
+        chain.name = name
+        chain.input = input
+        if isCancelled { chain.cancel(reason: cancellationReason) }
+    }
+
     /// Hands the input to the first step, and runs the steps. If there is none, ends the operation with an error.
     func run(_ steps: MacroSteps, from first: (any InputReceiver<Input>)?) {
         guard let input = requiredInput() else { return }

@@ -26,8 +26,8 @@ import Foundation
 /// | decides between a value and an operation | ``thenDecide(name:to:progressWeight:_:)`` |
 ///
 /// Each returns a longer waterfall, and consumes its receiver as ``MacroOperation`` does: started by itself, that ends with
-/// ``ChainError/consumed(chain:)``. Name, input and suspension move along; set everything else on the last one. The types
-/// are checked end to end.
+/// ``ChainError/consumed(chain:)``. Name, input, suspension and a cancellation move along; set everything else on the last one.
+/// The types are checked end to end.
 ///
 /// The compiler infers the types of the results. Where it gives up on a long chain, give it the type of each result:
 /// `then(to: Int.self) { data in data.count }`. A mistake is then reported in the job where it is.
@@ -290,8 +290,7 @@ extension Waterfall {
     ) -> Waterfall<Input, Next> {
         let refusal = consume(jobs.children.detach)
         let waterfall = Waterfall<Input, Next>(refusal == nil ? jobs : WaterfallJobs())
-        waterfall.name = self.name
-        waterfall.input = input
+        pass(to: waterfall)
         if let refusal {
             waterfall.finish(withError: refusal)
         } else {

@@ -49,6 +49,19 @@ import Testing
     }
 
     @Test(
+        "A chain that is cancelled before it is continued leaves the cancellation and its reason to the longer one",
+        arguments: Chain.allCases, [nil, TestError.first])
+    func cancelled(chain: Chain, reason: TestError?) async {
+        let shorter = chain.make(work)
+        if let reason { shorter.cancel(withError: reason) } else { shorter.cancel() }
+        let longer = chain.continued(shorter)
+        #expect(longer.isCancelled && longer.cancellationReason as? TestError == reason)
+        await Start.byHand(longer)
+        #expect(longer.error?.isCancellation == (reason == nil) && longer.error as? TestError == reason)
+        #expect(work.output == nil)
+    }
+
+    @Test(
         "`then` on a chain that runs or has ended is an error with its name, and leaves it alone",
         arguments: Chain.allCases, [false, true])
     func started(chain: Chain, hasEnded: Bool) async {
