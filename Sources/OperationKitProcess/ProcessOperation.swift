@@ -240,9 +240,15 @@ enum CommandLine {
         let text = start.count < argument.count ? start + "…" : start
         let isPlain =
             !argument.isEmpty && text.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || plain.contains($0) }
-        return isPlain ? String(text) : "'" + text.replacing("'", with: #"'\''"#) + "'"
+        if isPlain { return String(text) }
+        guard text.unicodeScalars.contains(where: { "\n\r".unicodeScalars.contains($0) }) else {
+            return "'" + text.replacing("'", with: #"'\''"#) + "'"
+        }
+        return "$'" + text.unicodeScalars.map { escaped[$0] ?? String($0) }.joined() + "'"
     }
 
+    /// How a shell writes a text of several lines in one: logs and messages have a line for each operation.
+    private static let escaped: [Unicode.Scalar: String] = ["\\": #"\\"#, "'": #"\'"#, "\n": #"\n"#, "\r": #"\r"#]
     private static let plain = Set("0123456789-_=+./,:@%…".unicodeScalars)
 }
 #endif

@@ -141,6 +141,7 @@ struct ProcessOperationTests {
             return
         }
         #expect(command == #"sh -c 'echo '\''no such thing'\'' >&2; exit 3'"#)
+        #expect(ProcessOperation("sh", ["-c", "a\\b\r\n'c'"]).name == #"sh -c $'a\\b\r\n\'c\''"#)
         #expect(error.localizedDescription.hasSuffix("exited with status 3: no such thing"))
     }
 
