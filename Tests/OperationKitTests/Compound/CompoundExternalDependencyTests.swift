@@ -123,6 +123,32 @@ import Testing
         await tracker.expectAllReleased()
     }
 
+    @Test("An operation whose addition is rejected is let go of when the last child that waits for it has ended")
+    func rejectedDependency() async throws {
+        let tracker = LeakTracker()
+        let hold = ScriptedOperation.idle("hold")
+        let compound = CompoundOperation(operations: [hold])
+        compound.start()
+        do {
+            let waiting = [ScriptedOperation("first"), ScriptedOperation("second")]
+            let external = tracker.track(ScriptedOperation("external"))
+            for child in waiting { child.addDependency(external) }
+            try compound.addOperations(waiting)
+            waiting[0].cancel()
+            try? await waiting[0].finished()
+            let cycle = [ScriptedOperation("one"), ScriptedOperation("other")]
+            for (child, other) in zip(cycle, cycle.reversed()) { child.addDependency(other) }
+            #expect(throws: CompoundOperationError.self) { try compound.addOperations([external] + cycle) }
+            cycle[0].removeDependency(cycle[1])
+            waiting[1].cancel()
+            try? await waiting[1].finished()
+        }
+        await tracker.expectAllReleased()
+        #expect(!compound.isFinished)
+        hold.finish()
+        try await compound.finished()
+    }
+
     @Test(
         "A child that is cancelled by itself lets go of the external dependency that it waits for", arguments: [1, 50])
     func releasesDependency(count: Int) async throws {

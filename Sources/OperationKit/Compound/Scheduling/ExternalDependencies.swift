@@ -90,7 +90,10 @@ extension ExternalDependencies {
 
     /// A child that others wait for was taken back, and keeps its slot as an external dependency.
     mutating func childTakenBack(_ child: ChildReference, in readiness: ReadinessStateMachine) {
-        let dependents = readiness.table.records[child.slot].dependents
+        // Some may have ended without having waited for it.
+        let dependents = readiness.table.records[child.slot].dependents.filter {
+            readiness.table.records[$0].phase != .gone
+        }
         let dependency = add(
             ExternalDependency(child.operation, slot: child.slot, waiting: dependents.count), child.operation)
         for dependent in dependents { awaited[dependent, default: []].append(dependency) }
