@@ -117,6 +117,28 @@ import Testing
         }
     }
 
+    /// Cancels its workflow when that reads its priority.
+    private final class Cancelling: ScriptedOperation, @unchecked Sendable {
+        let cancelWorkflow = Shared<(@Sendable () -> Void)?>(nil)
+
+        override var queuePriority: QueuePriority {
+            get {
+                cancelWorkflow.value?()
+                return super.queuePriority
+            }
+            set { super.queuePriority = newValue }
+        }
+    }
+
+    @Test("A body whose workflow is cancelled between its start and the body learns of that", arguments: Start.allCases)
+    func cancelledAtTheStart(start: Start) async {
+        let (log, child) = (EventLog(), Cancelling())
+        let workflow = WorkflowOperation { _ in log.add("\(Task.isCancelled)") }
+        expectNoError { try workflow.addOperation(child) }
+        await start(workflow) { child.cancelWorkflow.value = { [weak workflow] in workflow?.cancel() } }
+        #expect(log.events == ["true"])
+    }
+
     @Test("A body that throws cancels what others have added, and the workflow ends after that")
     func throwing() async {
         let added = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })

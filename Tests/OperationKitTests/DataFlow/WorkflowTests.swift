@@ -251,6 +251,39 @@ import Testing
         await leaks.expectAllReleased()
     }
 
+    #if DEBUG
+    @Test("A worker that has run a step runs the body up to the next one, and then that") func oneWorker() async throws
+    {
+        let count = Shared<Int?>(nil)
+        let counting = BlockOperation {
+            HeldComposites.run { queue in
+                let workflow = WorkflowOperation { flow in
+                    for number in 0..<100 { try await flow.run(Self.increment(number)) }
+                }
+                workflow.start()
+                queue.startAll()
+                if workflow.isFinished { count.value = queue.additions }
+            }
+        }
+        try await OperationQueue().run(counting)
+        #expect(count.value == 1)
+    }
+    #endif
+
+    @Test("A child that another thread adds begins although the worker of the last step runs the body")
+    func addedMeanwhile() async throws {
+        let (computing, hasRun) = (Gate(), Gate())
+        let workflow = WorkflowOperation { flow in
+            try await flow.run(Self.increment(1))
+            computing.open()
+            block(until: hasRun)
+        }
+        workflow.start()
+        await computing.opened()
+        try workflow.addOperation(BlockOperation { hasRun.open() })
+        try await workflow.finished()
+    }
+
     @Test("Steps go on while tasks block the cooperative pool") func blockedPool() async throws {
         let workflow = WorkflowOperation { flow in
             var number = 0

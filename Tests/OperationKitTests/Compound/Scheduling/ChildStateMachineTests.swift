@@ -64,6 +64,15 @@ import Testing
         #expect(reported.next?.operation === scene.operations[1])
     }
 
+    @Test("A change of the progress that is far smaller than the unit in which it is counted is not reported")
+    func smallChange() {
+        let scene = Scene(children: 1, isProgressObserved: true, isStarted: true)
+        let fractions = [1e-13, 0.5, 0.5 + 1e-13, 0.5 + 1e-9].map {
+            scene.machine.childProgressed(scene.operations[0], to: $0)?.fraction
+        }
+        #expect(fractions == [nil, 0.5, nil, 0.5 + 1e-9])
+    }
+
     @Test("The second end of a child has no effect but for its worker", arguments: [true, false])
     func secondEnd(isProgressObserved: Bool) throws {
         let scene = Scene(children: 2, limit: 2, isProgressObserved: isProgressObserved)
@@ -236,6 +245,21 @@ import Testing
         #expect(last.requestsWorker && last.queued == nil)
         #expect(last.settings == QueueSettings(limit: 1, isSuspended: false))
         #expect(scene { $0.workerStarted() }.next?.operation === scene.operations[2])
+    }
+
+    @Test("A worker that is on its way when the last child has ended gets through a queue that was paused")
+    func lateWorker() throws {
+        let scene = Scene(of: [BlockOperation {}, AsyncOperation(), AsyncOperation()], limit: 2)
+        let child = try #require(scene.start().queued)
+        let second = scene { $0.workerStarted() }.next
+        let kept = scene.end(child, step: .none)
+        #expect(kept.requestsWorker && kept.settings == QueueSettings(limit: 2, isSuspended: false))
+        _ = scene { $0.settingsApplied(QueueSettings(limit: 2, isSuspended: false)) }
+        let third = scene.end(second).next
+        let paused = try #require(scene { $0.suspensionChanged(to: true) }.settings)
+        _ = scene { $0.settingsApplied(paused) }
+        let last = scene.end(third)
+        #expect(last.finished != nil && last.settings == QueueSettings(limit: 2, isSuspended: false))
     }
 
     @Test("A child that waits on the queue gives its place to others, and the queue keeps the limit")
