@@ -67,6 +67,20 @@ import FoundationXML
         .child(1, "first", (0, 1)) { $0.parent = nil }, .child(2, "second", (1, 3), after: [1]) { $0.parent = nil },
     ])
 
+    @Test("A slice that would end after the one around it is in another lane, or ends with it") func lateEnds() throws {
+        let slices = try trace(
+            OperationTimeline(entries: [
+                Entry(
+                    id: OperationID(1), name: "outer", running: .zero, finished: .seconds(2),
+                    waits: [.init(reason: "wait", from: .seconds(1), to: .seconds(4))], outcome: .success,
+                    isComposite: true),
+                .child(2, "late", (1_000, 3_000)),
+            ])
+        ).filter { $0.ph == "X" }
+        #expect(slices.map(\.name) == ["outer", "wait", "late"] && slices.map(\.tid) == [1, 1, 2])
+        #expect(slices[1].end == slices[0].end)
+    }
+
     // MARK: - Hostile text
 
     /// What could end a text in one of the formats, in front of what would be part of the document then.
@@ -140,6 +154,16 @@ import FoundationXML
                 """)
         #expect(OperationTimeline.sample.mermaid(maximumRows: 6).contains(" 2 others are not shown :milestone"))
         #expect(OperationTimeline(entries: []).mermaid().contains("No operations were recorded :milestone, 0, 0d"))
+    }
+
+    @Test("An operation around others has a section, and a moment is a milestone") func mermaidMoments() {
+        let chart = OperationTimeline(entries: [
+            Entry(
+                id: OperationID(1), name: "outer", running: .zero, finished: .seconds(1), outcome: .failed("no page")),
+            .child(2, "moment", (500, 500)),
+        ]).mermaid()
+        #expect(chart.contains("section outer\n    outer (failed) :crit, op1, 0, 1000\n    moment :"), "\(chart)")
+        #expect(chart.contains("milestone, op2, 500, 0d") && !chart.contains("section Operations"), "\(chart)")
     }
 
     @Test("What a gantt chart takes for something else is written as an entity") func mermaidNames() {

@@ -117,6 +117,26 @@ import FoundationXML
         #expect(OperationTimeline.wide(10_000).svg(maximumRows: 101).utf8.count < 3 * svg.utf8.count)
     }
 
+    @Test("Bars end at the right end, and what begins after that is not drawn") func rightEnd() throws {
+        let timeline = OperationTimeline(entries: [
+            .child(1, "first", (0, 4_000)) { $0.parent = nil },
+            .child(2, "second", (6_000, 10_000)) { $0.parent = nil },
+            .child(3, "last", (9_999, 10_000)) { $0.parent = nil },
+        ])
+        for (end, count) in [(nil, 3), (.seconds(5), 1), (.seconds(10), 3)] as [(Duration?, Int)] {
+            let reader = try #require(read(timeline.svg(width: 1_164, end: end)))
+            // Without those in the legend.
+            let bars = reader.elements("executing").filter { $0.number("y") < 108 }
+            #expect(bars.count == count && bars.allSatisfy { $0.number("x") + $0.number("width") <= 1_086 })
+        }
+    }
+
+    @Test("No text of a narrow drawing covers another one") func narrow() throws {
+        let reader = try #require(read(OperationTimeline.sample.svg(width: 200)))
+        let texts = reader.elements.filter { $0.name == "text" }
+        #expect(Set(texts.map { [$0.number("x"), $0.number("y")] }).count == texts.count)
+    }
+
     // MARK: - Texts
 
     @Test("Names end before the bars, however wide their letters are", arguments: [200, 300, 960])

@@ -114,6 +114,32 @@ import Testing
         }
     }
 
+    private final class Failing: ParallelBatchOperation, AsyncBatchOperation {
+        let (batchSize, maxConcurrentOperationCount, failurePolicy) = (2, 2, FailurePolicy.cancelRemaining)
+        let mayFail = Gate()
+
+        func performOperation(onBatch batch: [Int]) async throws {
+            await mayFail.opened()
+            throw TestError.first
+        }
+    }
+
+    @Test("After a failure the batch that is being read gets no further item") func failureWhileReading() async throws {
+        let (batches, log, reported) = (Failing(), EventLog(), Gate())
+        let (mayFail, count) = (batches.mayFail, Shared(0))
+        let sequence = AsyncStream<Int> {
+            let number = count.increment()
+            log.add("\(number)")
+            if number == 3 {
+                mayFail.open()
+                await reported.opened()
+            }
+            return number
+        }
+        try await batches.performOperation(onEach: sequence) { _ in reported.open() }
+        #expect(log.events == ["1", "2", "3"])
+    }
+
     @Test("Async batches and types with a strategy of their own take sequences, too")
     func otherTypes() async throws {
         #expect(try await Batches().performOperation(onEach: 0..<7).map(\.item) == [3, 4, 5])

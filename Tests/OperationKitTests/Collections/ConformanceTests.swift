@@ -114,6 +114,20 @@ import Testing
 #endif
 
 @Suite("Items as children", .hangGuard) struct CollectionChildrenTests {
+    private final class Items: ParallelItemOperation {
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
+    }
+
+    private final class Batches: ParallelBatchOperation {
+        let batchSize = 2
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
+    }
+
+    @Test("Parallel types have as many items or batches in flight as there are processors") func limits() {
+        let count = ProcessInfo.processInfo.activeProcessorCount
+        #expect(Items().maxConcurrentOperationCount == count && Batches().maxConcurrentOperationCount == count)
+    }
+
     @Test("A run over a collection has no operations as its children, before, during and after it") func noOperations()
         async throws
     {

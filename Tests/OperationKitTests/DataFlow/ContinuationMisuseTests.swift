@@ -82,6 +82,18 @@ import Testing
         #expect(shorter.output == 2 && shorter.error == nil)
     }
 
+    @Test("The first of two steps that are part of another operation is the one that a macro reports")
+    func twoRefusals() async {
+        let steps = ["first", "second"].map { IOBlockOperation<Int, Int>(name: $0) { $0 } }
+        let owner = CompoundOperation(operations: steps)
+        let macro = MacroOperation(steps[0]).then(steps[1]).with(input: 1)
+        await Start.byHand(macro)
+        guard case ChainError.alreadyUsed("first", _)? = macro.error else {
+            return #expect(Bool(false), "\(text(macro.error))")
+        }
+        withExtendedLifetime(owner) {}
+    }
+
     @Test("`then` on a chain that is a child of a compound is an error with its name", arguments: Chain.allCases)
     func childOfACompound(chain: Chain) async {
         let child = chain.make(work)

@@ -201,6 +201,22 @@ import Testing
         await clock.expectNoSleepers()
     }
 
+    @Test("A sleep that is over is no wait for descriptions any more") func afterSleep() async throws {
+        let (clock, kept, log) = (ManualClock(), Shared<AsyncOperation?>(nil), EventLog())
+        let workflow = WorkflowOperation { flow in
+            try await flow.sleep(for: .seconds(2))
+            log.add(kept.value?.waitDescription ?? "no wait")
+        }
+        kept.value = workflow
+        workflow.clock = clock
+        workflow.start()
+        await clock.sleepers()
+        clock.advance(by: .seconds(2))
+        try await workflow.finished()
+        kept.value = nil
+        #expect(log.events == ["no wait"])
+    }
+
     @Test("A timeline has the steps of a workflow inside it, and its sleep as a wait") func timeline() async throws {
         let recorder = OperationTimelineRecorder()
         let workflow = WorkflowOperation(name: "sync") { flow in
@@ -280,7 +296,11 @@ import Testing
         }
         workflow.start()
         await computing.opened()
-        try workflow.addOperation(BlockOperation { hasRun.open() })
+        try workflow.addOperation(
+            ScriptedOperation {
+                hasRun.open()
+                $0.finish()
+            })
         try await workflow.finished()
     }
 

@@ -1,3 +1,4 @@
+import OperationKitTestSupport
 import Testing
 
 @testable import OperationKit
@@ -25,5 +26,19 @@ import Testing
             if latest != 1 { #expect(writer.wrote(latest) == nil) }
             #expect(writer.changed(to: 4) == 4)
         }
+    }
+}
+
+@Suite("Locks", .hangGuard) struct LockTests {
+    @Test("A lock is free after code under it has thrown") func throwing() {
+        let (value, lock) = (Locked(0), RecursiveLock())
+        #expect(throws: TestError.first) {
+            try value.withLock { number -> Void in
+                number += 1
+                throw TestError.first
+            }
+        }
+        #expect(throws: TestError.first) { try lock.withLock { () -> Void in throw TestError.first } }
+        #expect(answersOnAnotherThread { value.withLock { _ in } } && answersOnAnotherThread { lock.withLock {} })
     }
 }

@@ -49,6 +49,28 @@ struct LibraryExecutorTests {
             #expect(began.events.count == 100)
         }
     }
+
+    @Test("Bodies of composites go on while closures that they call block all places of closures")
+    func blockedBodies() async {
+        await #expect(processExitsWith: .success) {
+            let (release, began) = (Gate(), EventLog())
+            let retries = (0..<200).map { _ in
+                RetryOperation<Void, Void>(RetryPolicy(maximumAttempts: 1)) { _ in
+                    began.add("closure")
+                    release.pass()
+                    return IOBlockOperation<Void, Void> {}
+                }
+            }
+            for retry in retries { retry.start() }
+            await eventually("the closures do not begin") { began.events.count >= 64 }
+            let workflow = WorkflowOperation { flow in try await flow.run(TaskOperation { 1 }) }
+            workflow.start()
+            #expect(try await workflow.value == 1)
+            #expect(began.events.count == 64)
+            release.open()
+            for retry in retries { try await retry.finished() }
+        }
+    }
     #endif
 
     @Test("Closures of users run on threads of the library, whatever task calls them")
@@ -78,6 +100,33 @@ struct LibraryExecutorTests {
         await done.opened()
         await eventually("\(log.events.count) jobs have run") { log.events.count == 300 }
         release.open()
+    }
+
+    @Test("A blocked thread is joined by none beyond the limit, and jobs begin in the order of their addition")
+    func order() async {
+        let (limited, others) = (
+            DedicatedThreads(promptCount: 1, limit: 1), DedicatedThreads(promptCount: 1, limit: 8)
+        )
+        let (log, joined) = (EventLog(), EventLog())
+        let (began, release) = (Gate(), Gate())
+        limited.perform {
+            began.open()
+            release.pass()
+        }
+        await began.opened()
+        for index in 0..<6 { limited.perform { log.add("\(index)") } }
+        // While these join each other, another thread would have joined the one that is blocked.
+        for _ in 0..<8 {
+            others.perform {
+                joined.add("joined")
+                release.pass()
+            }
+        }
+        await eventually("the threads do not come") { joined.events.count == 8 }
+        #expect(log.events.isEmpty)
+        release.open()
+        await eventually("the jobs do not end") { log.events.count == 6 }
+        #expect(log.events == (0..<6).map { "\($0)" })
     }
 
     @Test("Blocked threads are joined by others, up to the limit") func limit() async {
