@@ -1,6 +1,6 @@
 package import Foundation
 package import OperationKit
-@_exported public import OperationKitTesting
+package import OperationKitTesting
 package import Testing
 
 /// How long a wait that blocks a thread, or that cannot be cancelled, lasts at most before it is reported as a failure.

@@ -1,8 +1,4 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// The guarantees of collection operations, in all four strategies and all forms of a run. They block dispatch threads, so
 /// one at a time.

@@ -1,8 +1,4 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// How items are taken from sequences, which are never loaded whole. They block dispatch threads, so one at a time.
 @Suite("Collection operations over sequences", .serialized, .hangGuard) struct CollectionSequenceTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// The forms of a run.
 enum Form: CaseIterable, Sendable {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// `MapOperation`: an array in, an array out.
 @Suite("MapOperation", .hangGuard) struct MapOperationTests {

@@ -1,8 +1,4 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Types that have a strategy, and implement the whole run themselves nevertheless, as mocks do.
 @Suite("Collection operations with a run of their own", .serialized, .hangGuard) struct OwnImplementationTests {

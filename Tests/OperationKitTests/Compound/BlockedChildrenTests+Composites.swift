@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// One cause is one failure, also where composites stand between it and what did not run.
 extension BlockedChildrenTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// One cause is one failure, however many children it kept from running.
 @Suite("Compound: children that did not run", .hangGuard) struct BlockedChildrenTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// How a compound is put together, and how its children reach it.
 @Suite("Compound: building", .hangGuard) struct CompoundBuildingTests {

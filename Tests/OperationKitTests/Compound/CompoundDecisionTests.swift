@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// How a subclass decides about the outcome of a compound.
 @Suite("Compound: decision about the outcome", .hangGuard) struct CompoundDecisionTests {

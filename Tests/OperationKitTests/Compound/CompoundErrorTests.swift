@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// How failures are reported, and what users see of an error.
 @Suite("Compound: errors", .hangGuard) struct CompoundErrorTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// In which order children begin, and what can never be right.
 @Suite("Compound: order", .hangGuard, .serialized) struct CompoundOrderTests {

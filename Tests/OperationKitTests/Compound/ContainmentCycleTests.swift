@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Operations that wait for a composite that they are part of, and composites that wait for what is part of them.
 @Suite("Cycles through what contains an operation", .hangGuard) struct ContainmentCycleTests {

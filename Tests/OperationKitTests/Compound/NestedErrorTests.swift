@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Errors that are inside other errors, to any depth.
 @Suite("Nested errors", .hangGuard) struct NestedErrorTests {

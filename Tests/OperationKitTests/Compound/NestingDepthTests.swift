@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Compounds inside each other, deeper than any stack. What they do is done on a thread whose stack is smaller than that of
 /// any system's threads.

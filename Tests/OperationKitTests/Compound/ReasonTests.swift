@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// An operation that is cancelled with a reason fails with it, whatever kind of operation it is.
 @Suite("Compound: reasons", .hangGuard) struct ReasonTests {

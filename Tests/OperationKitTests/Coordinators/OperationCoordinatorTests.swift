@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Coordinators take operations of any class.
 @Suite("Operation coordinators", .serialized, .hangGuard) struct OperationCoordinatorTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Coordinators that implement the run themselves, as mocks do.
 @Suite("Operation coordinators with a run of their own", .hangGuard) struct OwnCoordinatorTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Values that flow between operations of any class.
 @Suite("Bindings", .hangGuard) struct BindingTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// What every operation around others promises, whatever it does with them.
 @Suite("Composites of every kind", .hangGuard) struct CompositeTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Macros and waterfalls that are continued, started or taken apart at the wrong time. The article *Misuse* lists it
 /// all.

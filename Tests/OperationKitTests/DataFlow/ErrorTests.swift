@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// The errors of data flow, policies and coordination, as people and as older code meet them.
 @Suite("Public errors") struct ErrorTests {

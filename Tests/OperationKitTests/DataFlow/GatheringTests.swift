@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Operations whose outputs are gathered by one.
 @Suite("Gathered outputs", .hangGuard) struct GatheringTests {

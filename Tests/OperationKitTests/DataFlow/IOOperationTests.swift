@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// What a typed operation adds to the life cycle: what goes in, what comes out, and what is missing.
 @Suite("IOOperation", .hangGuard) struct IOOperationTests {

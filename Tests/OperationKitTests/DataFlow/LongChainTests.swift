@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Chains of any length: no recursion, linear cost, and nothing is kept.
 @Suite("Long chains", .hangGuard) struct LongChainTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Cancelling a chain of five at every step, and at every moment in relation to it.
 @Suite("Cancellation of a chain", .hangGuard) struct MacroCancellationTests {

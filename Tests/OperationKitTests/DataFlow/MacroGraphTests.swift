@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// What a linear chain cannot express.
 @Suite("Graphs of steps", .hangGuard) struct MacroGraphTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Chains of typed operations.
 @Suite("MacroOperation", .hangGuard) struct MacroOperationTests {

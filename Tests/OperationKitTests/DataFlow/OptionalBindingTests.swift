@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Bindings of properties that may have no value, to properties that take one.
 @Suite("Bindings of optional values", .hangGuard) struct OptionalBindingTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Operations that run in place of one that failed.
 @Suite("Recovery by an operation", .hangGuard) struct RecoveryTests {

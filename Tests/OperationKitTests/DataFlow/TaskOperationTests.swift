@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Operations whose work is a closure.
 @Suite("Closures as operations", .hangGuard) struct TaskOperationTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// What operations made by `map` and its like do with their sources.
 @Suite("Transforming operations", .hangGuard) struct TransformTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Jobs one after the other, each from the result of the one before.
 @Suite("Waterfall", .hangGuard) struct WaterfallTests {

@@ -1,7 +1,5 @@
-import Foundation
 import OperationKitTestSupport
 import OperationKitTimelines
-import Testing
 
 @testable import OperationKit
 

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Events of composites and of what is inside them.
 @Suite("Events of composites", .hangGuard) struct CompositeEventTests {

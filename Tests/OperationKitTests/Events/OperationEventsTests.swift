@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 @Suite("Sequences of events", .hangGuard) struct OperationEventsTests {
     private func read(_ events: OperationEvents) async -> [String] {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Events of operations that wait before their `main()`, or do not come to it.
 @Suite("Events of policies", .hangGuard) struct PolicyEventTests {

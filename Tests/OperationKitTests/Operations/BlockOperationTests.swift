@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// The guarantees of the life cycle for the operations that are made of a block.
 @Suite("Block operations", .hangGuard) struct BlockOperationTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Every number and duration that callers may give, at its extremes: nothing overflows, and nothing hangs.
 @Suite("Numbers at the edge", .hangGuard) struct ExtremeNumberTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Operations of one's own that report an error: everything that asks how an operation ended gets the same answer.
 @Suite("FailableOperation", .hangGuard) struct FailableOperationTests {

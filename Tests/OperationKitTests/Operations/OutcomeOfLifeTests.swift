@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// The first finish wins, before the start and after it. A cancellation is Foundation's, and before the start nothing runs.
 @Suite("Finishing and cancelling", .hangGuard) struct OutcomeOfLifeTests {

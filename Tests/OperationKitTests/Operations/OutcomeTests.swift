@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// One outcome, delivered once, before the end. Everything that is called comes in one order.
 @Suite("One outcome", .hangGuard) struct OutcomeTests {

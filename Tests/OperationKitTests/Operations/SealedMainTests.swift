@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// `main()` is public, because Foundation's is. A class that seals it does its work elsewhere, where callers cannot reach it.
 @Suite("Classes that seal main()", .hangGuard) struct SealedMainTests {

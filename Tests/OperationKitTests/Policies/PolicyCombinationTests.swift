@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// A retry inside a macro inside a compound with a timeout, whose attempts require exclusive access to something.
 @Suite("Policies in combination", .hangGuard) struct PolicyCombinationTests {

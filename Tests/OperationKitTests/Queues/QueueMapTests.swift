@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// `OperationQueue.map` and `mapToResults`: child tasks that take places on the queue.
 @Suite("OperationQueue.map", .hangGuard) struct QueueMapTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// `allOperationsFinished`, `serial(name:)` and `addDependencies`.
 @Suite("Queues", .hangGuard) struct QueueTests {

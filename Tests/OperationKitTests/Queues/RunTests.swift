@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// `OperationQueue.run`: adds an operation, waits for its end, and hands over what came of it.
 @Suite("OperationQueue.run", .hangGuard) struct RunTests {
