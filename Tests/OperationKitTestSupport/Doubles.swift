@@ -20,6 +20,12 @@ extension Gate {
 }
 
 extension ManualClock {
+    /// Expects that soon no task sleeps, and that nothing is alive which a test has watched.
+    package func expectNothingLeft(_ leaks: LeakTracker, _ location: SourceLocation = #_sourceLocation) async {
+        await expectNoSleepers(location)
+        await leaks.expectAllReleased(location)
+    }
+
     /// Expects that soon no task sleeps.
     package func expectNoSleepers(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("the clock is slept on until \(deadlines)", location) { deadlines.isEmpty }
@@ -53,6 +59,18 @@ package func cancellation() async throws -> Never {
 extension OperationEvent {
     package var isEnd: Bool { if case .finished = kind { true } else { false } }
     package var isRunning: Bool { if case .running = kind { true } else { false } }
+}
+
+/// Runs a body in a task that was cancelled before.
+package func inCancelledTask<Answer: Sendable>(
+    _ body: @escaping @Sendable () async throws -> Answer
+) async throws -> Answer {
+    let task = Task {
+        try? await cancellation()
+        return try await body()
+    }
+    task.cancel()
+    return try await task.value
 }
 
 /// Calls a closure when it is released.

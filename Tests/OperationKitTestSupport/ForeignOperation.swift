@@ -13,17 +13,20 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
     private var mayStart: Bool
     private let endsInCancel: Bool
     private let willFinish: @Sendable () -> Void
+    private let didCancel: @Sendable () -> Void
     private let work: Work
 
     /// Creates an operation whose work ends with `finish()`, on any thread, and that may be ready only after `becomeReady()`.
-    /// Each call of `finish()` calls `willFinish` first.
+    /// Each call of `finish()` calls `willFinish` first, and each call of `cancel()` calls `didCancel` last.
     package init(
         _ name: String? = nil, isReady: Bool = true, endsInCancel: Bool = false,
-        willFinish: @escaping @Sendable () -> Void = {}, _ work: @escaping Work
+        willFinish: @escaping @Sendable () -> Void = {}, didCancel: @escaping @Sendable () -> Void = {},
+        _ work: @escaping Work
     ) {
         mayStart = isReady
         self.endsInCancel = endsInCancel
         self.willFinish = willFinish
+        self.didCancel = didCancel
         self.work = work
         super.init()
         self.name = name
@@ -55,6 +58,7 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
     package override func cancel() {
         super.cancel()
         if endsInCancel { finish() }
+        didCancel()
     }
 
     /// The first call finishes the operation.

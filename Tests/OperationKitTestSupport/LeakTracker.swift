@@ -82,4 +82,11 @@ package final class TokenCount: Sendable {
         counts.change { $0 = ($0.alive + 1, max($0.most, $0.alive + 1)) }
         return Released { [counts] in counts.change { $0.alive -= 1 } }
     }
+
+    /// Returns a value, after others had their turn while there was one token more.
+    package func hold<Value>(_ value: Value) async -> Value {
+        let token = token()
+        await Task.yield()
+        return withExtendedLifetime(token) { value }
+    }
 }

@@ -2,9 +2,7 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Asynchronous methods, in every form of a run: what they throw, and how they are cancelled.
 @Suite("Collection operations with async", .serialized, .hangGuard) struct CollectionAsyncTests {
-    /// Counts items that have begun, and opens a gate when so many have.
     private struct Arrivals: Sendable {
         let begun = Shared(0)
         let full = Gate()
@@ -17,8 +15,6 @@ import OperationKitTestSupport
         Dictionary(uniqueKeysWithValues: failures.map { ($0.index, text($0.error)) })
     }
 
-    // MARK: - Failures
-
     @Test("What a method throws is the outcome of its item or batch", arguments: Strategy.allCases, Form.allCases)
     func thrownErrors(strategy: Strategy, form: Form) async throws {
         for policy in [FailurePolicy.continueAll, .cancelRemaining] {
@@ -29,15 +25,6 @@ import OperationKitTestSupport
             let failures = Self.texts(try await form.failures(of: operation, on: 3))
             #expect(failures == [2: "second"])
         }
-    }
-
-    @Test(
-        "The first failure ends a run without an end, if the policy says so", arguments: Strategy.allCases,
-        [Form.sequence, .asyncSequence])
-    func endlessSequence(strategy: Strategy, form: Form) async throws {
-        let operation = strategy.makeAsync(.cancelRemaining) { if $0 == 5 { throw TestError.first } }
-        let failures = try await form.failures(of: operation, on: .max)
-        #expect(failures.map { text($0.error) } == ["first"])
     }
 
     @Test(
@@ -96,8 +83,6 @@ import OperationKitTestSupport
         #expect(try await task.value.map { text($0.error) } == ["cancelled", "first"] && begun.value == 2)
     }
 
-    // MARK: - Cancellation
-
     @Test(
         "Cancelling the task cancels the items in flight, and waits for them", arguments: Strategy.allCases,
         [Form.await, .sequence, .asyncSequence])
@@ -131,11 +116,7 @@ import OperationKitTestSupport
         #expect(failed.events.sorted() == (0..<width).map { "\($0) true" })
     }
 
-    // MARK: - Completions
-
-    @Test(
-        "The completion of a run, an item or a batch is called outside of tasks, so it may block",
-        arguments: Strategy.allCases)
+    @Test("A completion is called outside of tasks, so it may block", arguments: Strategy.allCases)
     func completionOutsideOfTasks(strategy: Strategy) async {
         let operation = strategy.makeAsync { _ in await Task.yield() }
         for items in [[1], [1, 2, 3, 4]] {
@@ -158,8 +139,6 @@ import OperationKitTestSupport
             body { continuation.resume(returning: unsafe withUnsafeCurrentTask { unsafe $0 == nil }) }
         }
     }
-
-    // MARK: - Failures and their items
 
     @Test("`failures` pairs items with their errors: what to try again", arguments: Strategy.allCases)
     func failures(strategy: Strategy) async {
@@ -196,5 +175,130 @@ import OperationKitTestSupport
         #expect(failures.map(\.item) == [7, 8] && failures.allSatisfy { $0.error is CoordinationError })
         #expect(operation.failures(in: [7, 8], errors: []).isEmpty)
         #expect(operation.clock is ContinuousClock)
+    }
+}
+
+/// How items are taken from sequences, which are never loaded whole. They block dispatch threads, so one at a time.
+@Suite("Collection operations over sequences", .serialized, .hangGuard) struct CollectionSequenceTests {
+    @TaskLocal static var local = 0
+
+    @Test("Items are read one at a time, by several threads", arguments: Strategy.allCases, [false, true])
+    func oneReader(strategy: Strategy, endsElsewhere: Bool) async throws {
+        let (readers, most, log) = (Shared(0), Shared(0), WorkLog())
+        let operation = strategy.make(limit: 4) { items, completion in
+            log.began(items)
+            let end: @Sendable () -> Void = {
+                log.ended()
+                completion(nil)
+            }
+            if endsElsewhere { elsewhere(end) } else { end() }
+        }
+        let count = 3000
+        let sequence = Reads { index in
+            let now = readers.increment()
+            most.change { $0 = max($0, now) }
+            defer { readers.change { $0 -= 1 } }
+            return index < count ? index : nil
+        }
+        #expect(try await operation.performOperation(onEach: sequence).isEmpty)
+        #expect(most.value == 1 && log.mostInFlight <= strategy.width(4))
+        let items = log.units.map { $0[0] }
+        #expect((strategy.isParallel ? items.sorted() : items) == Array(0..<count))
+    }
+
+    @Test("A sequence is read outside of tasks, or in the task of the caller if the method is async")
+    func task() async throws {
+        let seen = EventLog()
+        let sequence = Reads { index in
+            seen.add("\(Self.local) \(unsafe withUnsafeCurrentTask { unsafe $0 == nil })")
+            return index == 0 ? 0 : nil
+        }
+        try await Self.$local.withValue(1) {
+            for strategy in Strategy.allCases {
+                _ = try await strategy.make { _, completion in completion(nil) }.performOperation(onEach: sequence)
+            }
+            _ = try await Strategy.sequentialItems.makeAsync { _ in }.performOperation(onEach: sequence)
+        }
+        #expect(seen.events == Array(repeating: "0 true", count: 8) + ["1 false", "1 false"])
+    }
+
+    @Test("The error of the sequence is thrown after what was read before has ended", arguments: Strategy.allCases)
+    func errorOfTheSequence(strategy: Strategy) async {
+        let (log, ends, failed) = (WorkLog(), Shared(0), Shared<[Int]>([]))
+        let operation = strategy.make(batchSize: 3) { items, completion in
+            log.began(items)
+            elsewhere {
+                log.ended()
+                completion(TestError.numbered(items[0]))
+            }
+        }
+        let reads = Reads { index in
+            if index < 5 { return index }
+            ends.change { $0 += 1 }
+            return nil
+        }
+        await #expect(throws: TestError.reason) {
+            try await operation.performOperation(onEach: AsyncReads(sequence: reads, failure: .reason)) { failure in
+                failed.change { $0.append(failure.item) }
+            }
+        }
+        #expect(ends.value == 1 && log.inFlight == 0 && failed.value.sorted() == [0, 1, 2, 3, 4])
+        #expect(log.units.sorted { $0[0] < $1[0] } == strategy.units(5, batchSize: 3))
+    }
+
+    @Test(
+        "The error of the sequence is thrown, too, if what was read before it fails and stops the run",
+        arguments: [Strategy.parallelBatches, .sequentialBatches])
+    func failureBeforeTheError(strategy: Strategy) async {
+        let operation = strategy.make(batchSize: 3, policy: .cancelRemaining) { _, completion in
+            completion(TestError.first)
+        }
+        let sequence = AsyncReads(sequence: Reads { $0 < 1 ? $0 : nil }, failure: .reason)
+        let failed = Shared<[Int]>([])
+        await #expect(throws: TestError.reason) {
+            try await operation.performOperation(onEach: sequence) { failure in
+                failed.change { $0.append(failure.item) }
+            }
+        }
+        #expect(failed.value == [0])
+    }
+
+    private final class Batches: SequentialBatchOperation, AsyncBatchOperation {
+        let batchSize = 3
+        func performOperation(onBatch batch: [Int]) async throws { if batch[0] == 3 { throw TestError.first } }
+    }
+
+    private final class Failing: ParallelBatchOperation, AsyncBatchOperation {
+        let (batchSize, maxConcurrentOperationCount, failurePolicy) = (2, 2, FailurePolicy.cancelRemaining)
+        let mayFail = Gate()
+
+        func performOperation(onBatch batch: [Int]) async throws {
+            await mayFail.opened()
+            throw TestError.first
+        }
+    }
+
+    @Test("After a failure the batch that is being read gets no further item") func failureWhileReading() async throws {
+        let (batches, log, reported) = (Failing(), EventLog(), Gate())
+        let (mayFail, count) = (batches.mayFail, Shared(0))
+        let sequence = AsyncStream<Int> {
+            let number = count.increment()
+            log.add("\(number)")
+            if number == 3 {
+                mayFail.open()
+                await reported.opened()
+            }
+            return number
+        }
+        try await batches.performOperation(onEach: sequence) { _ in reported.open() }
+        #expect(log.events == ["1", "2", "3"])
+    }
+
+    @Test("Async batches and types with a strategy of their own take sequences, too")
+    func otherTypes() async throws {
+        #expect(try await Batches().performOperation(onEach: 0..<7).map(\.item) == [3, 4, 5])
+        let own = OwnStrategyTests.Own { items, completion in completion(items.map { $0 == 1 ? TestError.first : nil })
+        }
+        #expect(try await own.performOperation(onEach: 0..<3).map(\.item) == [1])
     }
 }

@@ -21,11 +21,7 @@ import OperationKitTestSupport
         #expect(failures.map { text($0.error) } == errors, sourceLocation: location)
     }
 
-    // MARK: - Slots
-
-    @Test(
-        "Every item or batch is performed once and has its outcome, in the order of the items",
-        arguments: Strategy.allCases, Form.allCases)
+    @Test("Every item or batch is performed once and has its outcome", arguments: Strategy.allCases, Form.allCases)
     func outcomes(strategy: Strategy, form: Form) async throws {
         for count in [0, 1, 6, 7, 8, 40] {
             for batchSize in [1, 2, 7, 200] {
@@ -54,9 +50,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A report that comes again while a later item or batch is performed does not end that",
-        arguments: Strategy.allCases)
+    @Test("A report that comes again during a later item does not end that", arguments: Strategy.allCases)
     func reportDuringAnother(strategy: Strategy) async throws {
         let earlier = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
         let operation = strategy.make(limit: 1) { items, completion in
@@ -68,9 +62,7 @@ import OperationKitTestSupport
         Self.expectFailures(failures, of: strategy.units(100, batchSize: 1))
     }
 
-    @Test(
-        "The first failure, not a cancellation, ends the run if the policy says so", arguments: Strategy.allCases,
-        Form.allCases)
+    @Test("The first failure ends the run if the policy says so", arguments: Strategy.allCases, Form.allCases)
     func failurePolicy(strategy: Strategy, form: Form) async throws {
         let operation = strategy.make(limit: 1, policy: .cancelRemaining) { items, completion in
             completion(items[0] == 1 ? CancellationError() : items[0] == 3 ? TestError.first : nil)
@@ -81,8 +73,6 @@ import OperationKitTestSupport
         let rest = form.isArray ? ["cancelled", "cancelled"] : []
         #expect(failures.map { text($0.error) } == ["cancelled", "first"] + rest)
     }
-
-    // MARK: - Threads and stacks
 
     /// Debug builds with all checks take a twentieth.
     #if DEBUG
@@ -104,11 +94,7 @@ import OperationKitTestSupport
         }
     }
 
-    // MARK: - Places
-
-    @Test(
-        "As many items are in flight as the limit allows, and no more are read", arguments: Strategy.allCases,
-        [1, 2, 5])
+    @Test("The limit of items in flight is reached, and no more are read", arguments: Strategy.allCases, [1, 2, 5])
     func limit(strategy: Strategy, limit: Int) async throws {
         for form in [Form.completion, .sequence, .asyncSequence] {
             let (log, taken, batchSize) = (WorkLog(), Shared(0), 2)
@@ -131,9 +117,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "An item is in flight, and the run not over, until its call has returned", arguments: Strategy.allCases,
-        Form.allCases)
+    @Test("An item is in flight until its call has returned", arguments: Strategy.allCases, Form.allCases)
     func callThatLasts(strategy: Strategy, form: Form) async throws {
         let (log, began, mayReturn, isOver) = (WorkLog(), Gate(), Gate(), Gate())
         let operation = strategy.make(limit: 1) { items, completion in
@@ -155,8 +139,6 @@ import OperationKitTestSupport
         #expect(try await task.value.isEmpty)
         #expect(log.mostInFlight == 1 && log.inFlight == 0)
     }
-
-    // MARK: - Options
 
     @Test("An empty collection completes immediately", arguments: Strategy.allCases)
     func emptyCollection(strategy: Strategy) {
@@ -198,12 +180,7 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    // MARK: - Lifetimes
-
-    @Test(
-        "The object and the run are kept alive during the run, and nothing is kept afterward",
-        arguments: Strategy.allCases,
-        [false, true])
+    @Test("The object and the run are kept alive during the run", arguments: Strategy.allCases, [false, true])
     func lifetime(strategy: Strategy, isLost: Bool) async {
         for isOperation in [false, true] {
             let tracker = LeakTracker()

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Items, batches and elements that are performed again when they fail.
 @Suite("Retries in collections", .hangGuard) struct CollectionRetryTests {
     private static let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
 
@@ -39,7 +38,6 @@ import OperationKitTestSupport
             completion(numbers.compactMap { attempt($0) }.first)
         }
 
-        /// Lets time pass until the run is over.
         func passing<Answer: Sendable>(_ run: () async throws -> Answer) async rethrows -> Answer {
             let passing = Task {
                 while !Task.isCancelled {
@@ -109,9 +107,8 @@ import OperationKitTestSupport
         #expect(work.log.value.isEmpty)
     }
 
-    @Test("Where the budget is exhausted, the error names the item, and the error it ended with") func budget()
-        async throws
-    {
+    @Test("Where the budget is exhausted, the error names the item, and the error it ended with")
+    func budget() async throws {
         var policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
         policy.budget = RetryBudget(fraction: 0, minimumRetries: 0)
         let errors = await Items(policy).performOperation(on: [1, 3])

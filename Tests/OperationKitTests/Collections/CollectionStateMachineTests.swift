@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// The state machine of a run alone, over arrays and over sequences: no thread, no lock, no items.
 @Suite("CollectionStateMachine") struct CollectionStateMachineTests {
     private typealias Machine = CollectionStateMachine
 
@@ -49,7 +48,6 @@ private struct Search {
         enum Stop { case end, cancellation, failure }
 
         var machine: Machine
-        /// Items of a sequence that were not read.
         var remaining: Int
         var isWorkerRequested = false
         var readers = 0

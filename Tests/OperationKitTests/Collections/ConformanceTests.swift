@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What a conforming class may look like.
 @Suite("Coordination: classes without Sendable", .hangGuard) struct UncheckedConformanceTests {
     /// No `Sendable`, as in code that is older than the word: it sees to its safety itself.
     private final class Unchecked: SequentialItemOperation {
@@ -62,15 +61,12 @@ import OperationKitTestSupport
 }
 
 #if os(Linux) || os(macOS)
-/// What compiles and what does not.
 @Suite("Conformances to collection operations", .hangGuard) struct ConformanceTests {
     private static func messages(_ code: String) async throws -> String? {
         try await TypeChecker().check([CodeBlock(file: "Conformance.md", line: 1, code: [code])])
     }
 
-    @Test(
-        "Changing the strategy is changing one word",
-        arguments: ["ParallelItemOperation", "SequentialItemOperation"])
+    @Test("The strategy changes with one word", arguments: ["ParallelItemOperation", "SequentialItemOperation"])
     func oneWord(word: String) async throws {
         let code = """
             final class Sync: \(word) {
@@ -87,26 +83,24 @@ import OperationKitTestSupport
         #expect(try await Self.messages(code) == nil)
     }
 
-    /// Neither method: this must not become an endless recursion at run time.
-    @Test("A type with neither method does not compile")
-    func neitherMethod() async throws {
-        let items = try await Self.messages("final class Neither: ParallelItemOperation, AsyncItemOperation {}")
-        #expect(items?.contains("does not conform") == true)
-        let batches = try await Self.messages(
-            "final class Neither: ParallelBatchOperation, AsyncBatchOperation { let batchSize = 1 }")
-        #expect(batches?.contains("does not conform") == true)
-    }
-
-    /// A class that is safe only in sequence would race after the change of one word. `Sendable` tells.
-    @Test("A `Sendable` class with unguarded variables does not compile")
-    func unguardedVariables() async throws {
-        let code = """
+    private static let wrong = [
+        // This must not become an endless recursion at run time.
+        ("final class Neither: ParallelItemOperation, AsyncItemOperation {}", "does not conform"),
+        ("final class Neither: ParallelBatchOperation, AsyncBatchOperation { let batchSize = 1 }", "does not conform"),
+        // A class that is safe only in sequence would race after the change of one word. `Sendable` tells.
+        (
+            """
             final class Unsafe: SequentialItemOperation, Sendable {
                 var count = 0
                 func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { count += item }
             }
-            """
-        #expect(try await Self.messages(code)?.contains("mutable") == true)
+            """, "mutable"
+        ),
+    ]
+
+    @Test("A type with neither method, or with unguarded variables, does not compile", arguments: wrong)
+    func wrongTypes(code: String, problem: String) async throws {
+        #expect(try await Self.messages(code)?.contains(problem) == true)
     }
 }
 #endif
@@ -126,9 +120,8 @@ import OperationKitTestSupport
         #expect(Items().maxConcurrentOperationCount == count && Batches().maxConcurrentOperationCount == count)
     }
 
-    @Test("A run over a collection has no operations as its children, before, during and after it") func noOperations()
-        async throws
-    {
+    @Test("A run over a collection has no operations as its children, before, during and after it")
+    func noOperations() async throws {
         let run = Strategy.parallelItems.make { _, completion in completion(nil) }.makeOperation(on: [1, 2, 3])
         let child = AsyncBlockOperation { $0() }
         func expectNone() throws {

@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// The forms of a run.
 enum Form: CaseIterable, Sendable {
     case completion, await, operation, sequence, asyncSequence
 

@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// `MapOperation`: an array in, an array out.
 @Suite("MapOperation", .hangGuard) struct MapOperationTests {
     private func run<Element, Output>(_ map: MapOperation<Element, Output>, _ input: [Element]) async throws -> [Output]
     {
@@ -16,9 +15,8 @@ import OperationKitTestSupport
         #expect(try await run(MapOperation<Int, Int> { $0 }, []).isEmpty)
     }
 
-    @Test("A limit below 1 is an error that names it, and nothing runs", arguments: [0, -1]) func invalidLimit(
-        limit: Int
-    ) async {
+    @Test("A limit below 1 is an error that names it, and nothing runs", arguments: [0, -1])
+    func invalidLimit(limit: Int) async {
         let log = EventLog()
         let map = MapOperation<Int, Int>(name: "map", maxConcurrentOperationCount: limit) { number in
             log.add("ran")
@@ -43,9 +41,7 @@ import OperationKitTestSupport
         #expect(map.progress.completedUnitCount == 4)
     }
 
-    @Test(
-        "With cancelRemaining, the first failure cancels those in flight and keeps others from beginning",
-        arguments: [2, 4])
+    @Test("With cancelRemaining, the first failure cancels those in flight, and no other begins", arguments: [2, 4])
     func cancelRemaining(count: Int) async {
         let log = EventLog()
         let begun = Gate()
@@ -98,10 +94,7 @@ import OperationKitTestSupport
         #expect(map.progress.totalUnitCount == 4)
         #expect(progress.fractionCompleted == 1)
     }
-}
 
-/// Suspending and cancelling a `MapOperation`.
-@Suite("MapOperation, suspended and cancelled", .hangGuard) struct MapOperationControlTests {
     /// Elements that begin are counted, and wait for their gates.
     private final class Work: Sendable {
         let gates = (0..<6).map { _ in Gate() }
@@ -119,9 +112,8 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("While it is suspended no element starts, those in flight end, and progress goes on") func suspended()
-        async throws
-    {
+    @Test("While it is suspended no element starts, those in flight end, and progress goes on")
+    func suspended() async throws {
         let work = Work()
         let map = work.make(limit: 2)
         map.start()
@@ -138,9 +130,7 @@ import OperationKitTestSupport
         #expect(try await map.value == Array(0..<6))
     }
 
-    @Test(
-        "One that is suspended before its start starts nothing until it is resumed, or ends when it is cancelled",
-        arguments: [true, false])
+    @Test("Suspended before its start, it starts nothing until it is resumed or cancelled", arguments: [true, false])
     func suspendedBeforeTheStart(isResumed: Bool) async {
         let work = Work()
         for gate in work.gates { gate.open() }

@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// Types that have a strategy, and implement the whole run themselves nevertheless, as mocks do.
 @Suite("Collection operations with a run of their own", .serialized, .hangGuard) struct OwnImplementationTests {
     private typealias Run =
         @Sendable (_ items: [Int], _ completion: @escaping @Sendable ([(any Error)?]) -> Void) -> Void
@@ -80,10 +79,7 @@ import OperationKitTestSupport
         strategy.make { items, completion in completion(items[0] == 2 ? nil : TestError.first) }
     }
 
-    @Test(
-        "Every form calls the type's own implementation, which may forward to another object",
-        arguments: Strategy.allCases,
-        runs.indices)
+    @Test("Every form calls the type's own run, which may forward", arguments: Strategy.allCases, runs.indices)
     func everyFormCallsIt(strategy: Strategy, run: Int) async {
         let mock = Self.make(strategy, Self.runs[run](strategy))
         await Self.performInAllForms(mock, on: [1, 2, 3]) { #expect($0 == ["success", "second", "success"]) }
@@ -125,8 +121,6 @@ import OperationKitTestSupport
         #expect(mock.log.events == ["run [1, 2]"])
     }
 
-    // MARK: - Options that run code
-
     /// Does something while a run asks for its options.
     private final class Busy: ParallelItemOperation, @unchecked Sendable {
         let log = EventLog()
@@ -162,9 +156,8 @@ import OperationKitTestSupport
     }
 }
 
-/// A strategy of the type's own, which reports its slots as it likes, and the progress of what succeeds.
 @Suite("Collection operations with a strategy of their own", .hangGuard) struct OwnStrategyTests {
-    private final class Own: CollectionOperation, Sendable {
+    final class Own: CollectionOperation, Sendable {
         typealias Strategy = @Sendable (_ items: [Int], _ completion: @escaping Completion) -> Void
 
         private let strategy: Strategy
@@ -194,8 +187,6 @@ import OperationKitTestSupport
             #expect(await own.performOperation(on: [1]).map(text) == ["success", "first"])
         }
     }
-
-    // MARK: - Progress of what succeeds
 
     private static func fractions(
         of run: CollectionRun<Int>, during: (CollectionRun<Int>) async -> Void = { _ in }

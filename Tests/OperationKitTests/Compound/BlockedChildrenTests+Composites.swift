@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// One cause is one failure, also where composites stand between it and what did not run.
 extension BlockedChildrenTests {
     /// What stands between an operation that failed and one that did not run because of it.
     enum Between: CaseIterable, Sendable {
@@ -34,9 +33,7 @@ extension BlockedChildrenTests {
         }
     }
 
-    @Test(
-        "What failed only because of another child is counted with that, and so is what requires it, at any distance",
-        arguments: Between.allCases, [false, true])
+    @Test("What failed because of another child is counted with that", arguments: Between.allCases, [false, true])
     func countedThroughComposites(between: Between, isLast: Bool) async {
         let login = failing("login")
         let group = between.make(of: requiring("profile", login))
@@ -49,30 +46,6 @@ extension BlockedChildrenTests {
         #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
         #expect(group.error != nil)
         for operation in [after, later] { expectSkipped(operation.name, because: "login", operation.error) }
-    }
-
-    @Test("A group in which an operation failed by itself is a failure of its own") func ownFailureOfAGroup() async {
-        let login = failing("login")
-        let own = failing("own", .second)
-        let group = CompoundOperation(name: "group", operations: [requiring("profile", login), own])
-        let error = await outcome(of: CompoundOperation(operations: [group, login, requiring("after", group)]))
-        #expect(summary(error) == ["0 group 1", "1 login 0"])
-        #expect(summary(group.error) == ["0 profile 0", "1 own 0"])
-    }
-
-    @Test("Operations that fail by themselves with equal errors are two failures") func equalErrors() async {
-        let (a, b) = (failing("same"), failing("same"))
-        let groups = [a, b].map { CompoundOperation(name: "group", operations: [requiring("x", $0)]) }
-        let error = await outcome(of: CompoundOperation(operations: [a, b] + groups))
-        #expect(summary(error) == ["0 same 1", "1 same 1"])
-    }
-
-    @Test("Two groups, in one of which is what the other one requires, are one failure") func acrossGroups() async {
-        let login = failing("login")
-        let first = CompoundOperation(name: "first", operations: [login])
-        let second = CompoundOperation(name: "second", operations: [requiring("profile", login)])
-        let error = await outcome(of: CompoundOperation(operations: [second, first]))
-        #expect(summary(error) == ["1 first 1"])
     }
 
     @Test("Groups that fail because of an operation outside are one failure, which the first one reports, at any depth")
@@ -104,16 +77,6 @@ extension BlockedChildrenTests {
         }
         let error = await outcome(of: CompoundOperation(operations: [login, group, requiring("after", group)]))
         #expect(summary(error) == (reason is TestError ? ["0 login 0", "1 group 1"] : ["0 login 2"]))
-    }
-
-    @Test("A decision of a group that is no report of its children is a failure of its own") func decision() async {
-        final class Deciding: CompoundOperation, @unchecked Sendable {
-            override func childrenDidFinish(_ error: CompoundOperationError?) throws { throw TestError.second }
-        }
-        let login = failing("login")
-        let group = Deciding(name: "group", operations: [requiring("profile", login)])
-        let error = await outcome(of: CompoundOperation(operations: [login, group]))
-        #expect(summary(error) == ["0 login 0", "1 group 0"])
     }
 
     @Test("The cause is found when it and all that failed before have been released", arguments: [false, true])
@@ -178,9 +141,7 @@ extension BlockedChildrenTests {
         #expect(await summary(error).count == 2)
     }
 
-    @Test(
-        "A group that is cancelled with a reason does not hold what kept its children from running",
-        arguments: [false, true])
+    @Test("A group that was cancelled with a reason does not hold what blocked its children", arguments: [false, true])
     func causeOfACancelledGroup(isGathered: Bool) async {
         let tracker = LeakTracker()
         var group: AsyncOperation?

@@ -1,10 +1,7 @@
 import OperationKitTestSupport
 
-/// How a compound is put together, and how its children reach it.
 @Suite("Compound: building", .hangGuard) struct CompoundBuildingTests {
-    @Test(
-        "A builder takes operations, sequences, conditions, loops and calls, in the order of its statements",
-        arguments: [true, false])
+    @Test("A builder takes operations, sequences, conditions, loops, calls, in their order", arguments: [true, false])
     func statements(isThorough: Bool) async throws {
         let log = EventLog()
         let compound = CompoundOperation(name: "Build", maxConcurrentOperationCount: 1) {

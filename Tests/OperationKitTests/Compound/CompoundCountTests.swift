@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// How many children there are, and how many have finished.
 @Suite("Compound: counts", .hangGuard) struct CompoundCountTests {
     @Test("A compound says how many children have finished, whatever their outcome, and how many there are")
     func counts() async throws {
@@ -24,8 +23,7 @@ import OperationKitTestSupport
         #expect(compound.operationCount == 5 && compound.finishedOperationCount == 5)
     }
 
-    @Test(
-        "The units of a compound's progress are weights, its fraction is finer, and its description counts operations")
+    @Test("The units of a compound's progress are weights, its fraction is finer, its description counts children")
     func units() async throws {
         let (first, second) = (ScriptedOperation.idle("first"), ScriptedOperation.idle("second"))
         let compound = CompoundOperation()
@@ -99,7 +97,6 @@ import OperationKitTestSupport
 }
 
 extension AsyncOperation {
-    /// How many slots the table of its children has.
     var slotCount: Int {
         (children as? ChildScheduler)?.machine.withLock { $0.readiness.table.records.count } ?? .max
     }

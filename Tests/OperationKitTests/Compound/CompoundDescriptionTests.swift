@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What real composites say of themselves, in each state.
 @Suite("Compound: descriptions", .hangGuard) struct CompoundDescriptionTests {
     /// Lets the workers of a compound do all that they can, then describes it.
     private func settled(
@@ -79,22 +78,7 @@ import OperationKitTestSupport
         await finish(children, of: compound)
     }
 
-    @Test("A child that is not ready by itself says so") func notReady() async throws {
-        let child = GatedReadyOperation("moody") {}
-        let compound = CompoundOperation(name: "Sync", operations: [child])
-        compound.start()
-        await settled(
-            compound,
-            """
-            “Sync”: executing, 0 of 1 children have ended
-              “moody”: not ready by itself
-            """)
-        child.becomeReady()
-        try await compound.finished()
-    }
-
-    @Test(
-        "A compound that was cancelled, or told to finish, names the child that it waits for", arguments: [true, false])
+    @Test("A compound that was cancelled, or told to finish, names the child it waits for", arguments: [true, false])
     func endedFromOutside(isCancelled: Bool) async {
         let child = ScriptedOperation.idle("stubborn")
         let compound = CompoundOperation(name: "Sync", operations: [child])

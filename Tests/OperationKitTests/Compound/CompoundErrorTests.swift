@@ -1,17 +1,11 @@
 import OperationKitTestSupport
 
-/// How failures are reported, and what users see of an error.
 @Suite("Compound: errors", .hangGuard) struct CompoundErrorTests {
     private func failing(_ error: any Error, _ name: String? = nil) -> Operation {
         ThrowingBlockOperation(name: name) { throw error }
     }
 
-    // MARK: - Failures
-
-    @Test(
-        "The errors of all children are reported together, in the order in which the children were added",
-        arguments: [-1, 1, 2]
-    )
+    @Test("All errors of children are reported, in the order of their addition", arguments: [-1, 1, 2])
     func orderOfAddition(limit: Int) async throws {
         let operations = (0..<12).map { index -> Operation in
             switch index % 4 {
@@ -22,10 +16,9 @@ import OperationKitTestSupport
             }
         }
         let compound = CompoundOperation(name: "all", operations: operations, maxConcurrentOperationCount: limit)
-        guard case .suboperationFailure("all", let errors) = await outcome(of: compound) else {
-            return #expect(Bool(false), "The compound has to report its children.")
-        }
-        #expect(errors.map(\.index) == [0, 1, 2, 4, 5, 6, 8, 9, 10])
+        let error = await outcome(of: compound)
+        let errors = error?.suboperationErrors ?? []
+        #expect(brief(error).hasPrefix("all failed [") && errors.map(\.index) == [0, 1, 2, 4, 5, 6, 8, 9, 10])
         #expect(errors.map { $0.error as? TestError } == errors.map { .numbered($0.index) })
     }
 
@@ -50,12 +43,7 @@ import OperationKitTestSupport
         #expect(errors?.map(\.siblingCount) == [3])
     }
 
-    // MARK: - Cancelling the remaining children
-
-    @Test(
-        "With `cancelRemaining` the first failure cancels the others, and only the failure is reported",
-        arguments: [-1, 1]
-    )
+    @Test("With `cancelRemaining` the first failure cancels the others, and is all reported", arguments: [-1, 1])
     func cancelRemaining(limit: Int) async throws {
         let others = (0..<3).map { _ in BlockOperation { Issue.record("It does not run.") } }
         let failing = ScriptedOperation("bad") { $0.finish(withError: TestError.first) }
@@ -63,10 +51,7 @@ import OperationKitTestSupport
         let compound = CompoundOperation(
             name: "some", operations: others + [failing], maxConcurrentOperationCount: limit,
             failurePolicy: .cancelRemaining)
-        guard case .suboperationFailure("some", let errors) = await outcome(of: compound) else {
-            return #expect(Bool(false), "The failure has to be reported, not the cancellations.")
-        }
-        #expect(errors.map(\.name) == ["bad"])
+        #expect(brief(await outcome(of: compound)) == "some failed [3 bad]")
         #expect(others.allSatisfy { $0.isCancelled && $0.isFinished })
         #expect(!compound.isCancelled)
     }
@@ -105,8 +90,6 @@ import OperationKitTestSupport
         #expect(never.isFinished)
     }
 
-    // As an NSError
-
     @Test("As an `NSError` the error has a domain, a code, a description and the errors of the children")
     func nsError() async throws {
         let underlying = NSError(domain: "test", code: 7, userInfo: [NSLocalizedDescriptionKey: "It broke."])
@@ -132,7 +115,10 @@ import OperationKitTestSupport
 
     @Test("Every compound error has a code and a sentence") func cases() {
         let failure = SuboperationError(name: "a", index: 0, error: TestError.first, siblingCount: 1)
+        let inner = CompoundOperationError.suboperationFailure(name: "inner", errors: [failure])
+        let blocking = SuboperationError(name: "inner", index: 0, error: inner, blockedCount: 2)
         let cases: [(CompoundOperationError, Int, String)] = [
+            (.suboperationFailure(name: "c", errors: [blocking]), 1, "; 2 others did not run because of “inner”."),
             (.suboperationFailure(name: "c", errors: [failure]), 1, "“c”: 1 of 1 operation failed"),
             (.suboperationFailure(name: "c", errors: []), 1, "“c”: 0 operations failed."),
             (.cancelled(name: "c", errors: []), 2, "“c” was cancelled."),
@@ -170,27 +156,109 @@ import OperationKitTestSupport
         var errorDescription: String? { "The user left." }
     }
 
-    @Test("The errors of an addition name the operation and the compound") func additionErrors() {
-        let errors: [CompoundAdditionError] = [
-            .compoundFinished(operation: "child", compound: "parent"),
-            .alreadyAdded(operation: "child", compound: "parent"),
-        ]
-        for (index, error) in errors.enumerated() {
-            let error = error as NSError
-            #expect(error.domain == "OperationKit.CompoundAdditionError")
-            #expect(error.code == index + 1)
-            #expect(error.localizedDescription.contains("“child”") && error.localizedDescription.contains("“parent”"))
+    enum Kind: CaseIterable {
+        case leaf, task, macro, waterfall, transform, compound, nestedCompound, collectionRun
+
+        func make() -> AsyncOperation {
+            let idle = { ScriptedOperation.idle("inside") }
+            switch self {
+            case .leaf: return idle()
+            case .task: return TaskOperation {}
+            case .macro: return MacroOperation(Step<Void, Void> { _, _ in }).then(Step<Void, Void> { _, _ in })
+            case .waterfall: return Waterfall<Void, Void>().thenRun { TaskOperation {} }
+            case .transform: return Step<Void, Int> { _, _ in }.map { $0 }
+            case .compound: return CompoundOperation(operations: [idle(), idle()])
+            case .nestedCompound: return CompoundOperation(operations: [CompoundOperation(operations: [idle()])])
+            case .collectionRun:
+                return Strategy.parallelItems.make { _, completion in completion(nil) }.makeOperation(on: [1, 2])
+            }
         }
-        #expect(
-            errors[1].localizedDescription
-                == "The operation “child” was not added to “parent”: it is a child already, contains “parent”, "
-                + "or may wait for “parent”. Add a new operation, once, to one compound.")
     }
 
-    @Test("A `SuboperationError` names the child and carries its error") func suboperationError() {
-        let error = SuboperationError(name: "login", index: 3, error: TestError.first) as NSError
-        #expect(error.domain == "OperationKit.SuboperationError")
-        #expect(error.localizedDescription.contains("“login”"))
-        #expect((error.userInfo[NSUnderlyingErrorKey] as? NSError)?.domain.hasSuffix("TestError") == true)
+    private struct UserLeft: CancellableError {
+        let isCancelled = true
+    }
+
+    @Test("The reason is the failure of the child it was given to, and cancels the others", arguments: Kind.allCases)
+    func failure(kind: Kind) async {
+        let child = kind.make()
+        child.name = "child"
+        // It goes on until it is cancelled.
+        let stopping = ScriptedOperation.stoppable()
+        let compound = CompoundOperation(operations: [stopping, child], failurePolicy: .cancelRemaining)
+        child.cancel(withError: TestError.reason)
+        let error = await outcome(of: compound)
+        #expect(error?.suboperationErrors.map(\.name) == ["child"])
+        #expect(error?.leafErrors.map { $0 as? TestError } == [.reason])
+        #expect(stopping.isCancelled && !compound.isCancelled)
+    }
+
+    @Test("The same holds while the child is executing", arguments: [1, 2])
+    func executing(levels: Int) async throws {
+        let began = Gate()
+        let leaf = ScriptedOperation.stoppable(main: { _ in began.open() })
+        let inner = CompoundOperation(name: "inner", operations: [leaf])
+        let compound = CompoundOperation(operations: [levels == 1 ? inner : CompoundOperation(operations: [inner])])
+        async let error = outcome(of: compound)
+        await began.opened()
+        inner.cancel(withError: TestError.reason)
+        #expect(await error?.leafErrors.map { $0 as? TestError } == [.reason])
+        #expect(leaf.error is CancellationError, "Children are cancelled without a reason")
+        #expect(brief(inner.error) == "inner cancelled (reason) []")
+    }
+
+    @Test("The errors at the ends of the tree are those of the children, and then the reason")
+    func order() async {
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        expectNoError {
+            try compound.addOperations([
+                ThrowingBlockOperation { throw TestError.first },
+                ThrowingBlockOperation { [unowned compound] in
+                    compound.cancel(withError: TestError.reason)
+                    throw TestError.second
+                },
+            ])
+        }
+        let error = await outcome(of: CompoundOperation(operations: [compound]))
+        #expect(error?.leafErrors.map { $0 as? TestError } == [.first, .second, .reason])
+    }
+
+    @Test("A reason that stands for a cancellation is no failure", arguments: Kind.allCases)
+    func noFailure(kind: Kind) async {
+        for reason in [CancellationError(), UserLeft()] as [any Error] {
+            let child = kind.make()
+            child.cancel(withError: reason)
+            let compound = CompoundOperation(operations: [child, BlockOperation {}], failurePolicy: .cancelRemaining)
+            let error = await outcome(of: compound)
+            #expect(error == nil, "\(String(describing: error))")
+            #expect(child.error?.isCancellation == true)
+            #expect((child.error as? CompoundOperationError)?.leafErrors.isEmpty ?? true)
+        }
+    }
+
+    @Test("A recovery is asked about what work reports that was cancelled, if that is a failure")
+    func recoverWork() async {
+        let failing = Blunt { $0.finish(withError: TestError.first) }.recover { _ in 7 }
+        let stopped = Blunt { $0.finish(withError: UserLeft()) }.recover { _ in 7 }
+        for operation in [failing, stopped] { operation.input = 1 }
+        await Start.byHand(failing)
+        await Start.byHand(stopped)
+        #expect(failing.output == 7)
+        #expect(stopped.error is UserLeft)
+    }
+
+    /// Is cancelled by its own work, which then reports something.
+    private final class Blunt: IOOperation<Int, Int>, @unchecked Sendable {
+        private let work: @Sendable (Blunt) -> Void
+
+        init(_ work: @escaping @Sendable (Blunt) -> Void) {
+            self.work = work
+            super.init()
+        }
+
+        override func main(input: Int) {
+            cancel()
+            work(self)
+        }
     }
 }

@@ -2,20 +2,10 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Children that wait for external dependencies.
 @Suite("Compound: external dependencies", .hangGuard) struct CompoundExternalDependencyTests {
-    /// An external dependency, and how it is brought to its end.
-    private func makeExternal(_ kind: ChildKind) -> (operation: Operation, finish: @Sendable () -> Void) {
-        let operation = kind.make("external") {}
-        return (operation, { OperationQueue().addOperation(operation) })
-    }
-
-    @Test(
-        "Children of every class wait for an external dependency of every class",
-        arguments: ChildKind.allCases, [-1, 1, 2]
-    )
+    @Test("Children of every class wait for dependencies of every class", arguments: ChildKind.allCases, [-1, 1, 2])
     func everyClass(_ kind: ChildKind, limit: Int) async throws {
-        let (external, finish) = makeExternal(kind)
+        let external = kind.make("external") {}
         let early = Shared(0)
         let children = ChildKind.allCases.map { $0.make { if !external.isFinished { early.change { $0 += 1 } } } }
         for child in children { child.addDependency(external) }
@@ -24,7 +14,7 @@ import OperationKitTestSupport
         compound.start()
         try await free.finished()
         #expect(!compound.isFinished && children.allSatisfy { !$0.isFinished })
-        finish()
+        OperationQueue().addOperation(external)
         try await compound.finished()
         #expect(early.value == 0)
     }
@@ -60,7 +50,7 @@ import OperationKitTestSupport
 
     @Test("A cancelled compound does not wait for external dependencies", arguments: ChildKind.allCases)
     func cancelledCompound(_ kind: ChildKind) async {
-        let (external, finish) = makeExternal(kind)
+        let external = kind.make("external") {}
         let children = ChildKind.allCases.map { $0.make { Issue.record("a cancelled child ran") } }
         for child in children { child.addDependency(external) }
         let compound = CompoundOperation(operations: children)
@@ -68,7 +58,7 @@ import OperationKitTestSupport
         compound.cancel()
         try? await compound.finished()
         #expect(compound.isFinished && children.allSatisfy { $0.isFinished } && !external.isFinished)
-        finish()
+        OperationQueue().addOperation(external)
     }
 
     @Test("An external dependency does not keep a compound that has ended, or its child, alive")
@@ -147,8 +137,7 @@ import OperationKitTestSupport
         try await compound.finished()
     }
 
-    @Test(
-        "A child that is cancelled by itself lets go of the external dependency that it waits for", arguments: [1, 50])
+    @Test("A child that is cancelled by itself lets go of what it waits for outside", arguments: [1, 50])
     func releasesDependency(count: Int) async throws {
         let tracker = LeakTracker()
         let hold = ScriptedOperation.idle("hold")
@@ -207,21 +196,12 @@ import OperationKitTestSupport
 
     @Test("The last reference to an external dependency is not released under a lock")
     func releasesUnlocked() async throws {
-        final class Asking: AsyncOperation, @unchecked Sendable {
-            let ask: @Sendable () -> Void
-            init(_ ask: @escaping @Sendable () -> Void) {
-                self.ask = ask
-                super.init()
-            }
-            deinit { ask() }
-        }
-        let compound = CompoundOperation()
-        let isFree = Shared<Bool?>(nil)
-        let child = ScriptedOperation()
+        let (compound, child, isFree) = (CompoundOperation(), ScriptedOperation(), Shared<Bool?>(nil))
         do {
-            let external = Asking { [unowned compound] in
+            let released = Released { [unowned compound] in
                 isFree.value = answersOnAnotherThread { _ = compound.maxConcurrentOperationCount }
             }
+            let external = ScriptedOperation { _ in released.use() }
             child.addDependency(external)
             try compound.addOperation(child)
             child.removeDependency(external)
@@ -230,5 +210,105 @@ import OperationKitTestSupport
         await onThread { compound.start() }
         try await compound.finished()
         #expect(isFree.value == true)
+    }
+
+    enum Moment: CaseIterable { case initializer, beforeTheStart, whileItRuns }
+
+    enum State: CaseIterable {
+        case cancelled, cancelledBlock, cancelledThrowing, cancelledForeign, executing, finished, released
+
+        var kind: ChildKind? {
+            switch self {
+            case .cancelledBlock: .block
+            case .cancelledThrowing: .throwing
+            case .cancelledForeign: .foreign
+            default: nil
+            }
+        }
+    }
+
+    /// A child that waits for an operation that never ends, in a compound to which it is added at some moment.
+    private func compound(with child: Operation, at moment: Moment) throws -> CompoundOperation {
+        let hold = ScriptedOperation.idle("hold")
+        let compound = CompoundOperation(operations: moment == .initializer ? [child, hold] : [hold])
+        if moment == .beforeTheStart { try compound.addOperation(child) }
+        compound.start()
+        if moment == .whileItRuns { try compound.addOperation(child) }
+        hold.finish()
+        return compound
+    }
+
+    @Test("A child whose own state needs no dependency does not wait", arguments: Moment.allCases, State.allCases)
+    func aState(moment: Moment, state: State) async throws {
+        let never = ScriptedOperation.idle("never")
+        let scripted = ScriptedOperation("child") { if state == .released { $0.finish() } }
+        let child = state.kind?.make { Issue.record("It runs.") } ?? scripted
+        if state == .cancelled { child.cancel() }
+        if state == .executing || state == .finished { child.start() }
+        if state == .finished { scripted.finish() }
+        child.addDependency(never)
+        if state.kind != nil { child.cancel() }
+        if state == .released { child.removeDependency(never) }
+        let compound = try compound(with: child, at: moment)
+        if state == .executing { elsewhere { scripted.finish() } }
+        try await compound.finished()
+        #expect(child.isFinished)
+        never.start()
+        never.finish()
+    }
+
+    /// Cancels itself when its dependencies are asked for, which is when an addition has seen its state or is about to.
+    private final class Hasty: AsyncOperation, @unchecked Sendable {
+        let asked = Shared(0)
+        let cancelsAt: Int
+
+        init(cancelsAt: Int) {
+            self.cancelsAt = cancelsAt
+            super.init()
+        }
+
+        override var dependencies: [Operation] {
+            let count = asked.increment()
+            if count == cancelsAt { cancel() }
+            return super.dependencies
+        }
+
+        override var queuePriority: Operation.QueuePriority {
+            get { super.queuePriority }
+            set { super.queuePriority = newValue }
+        }
+    }
+
+    @Test("A child that is cancelled while it is added does not wait", arguments: Moment.allCases, 1...3)
+    func cancelledMeanwhile(moment: Moment, cancelsAt: Int) async throws {
+        let never = ScriptedOperation.idle("never")
+        let child = Hasty(cancelsAt: cancelsAt)
+        child.addDependency(never)
+        let compound = try compound(with: child, at: moment)
+        child.cancel()
+        try await compound.finished()
+        #expect(child.isFinished)
+        never.start()
+        never.finish()
+    }
+
+    @Test("A child that is given a dependency before its turn waits for it", arguments: [false, true])
+    func dependencyInItsTurn(isFirst: Bool) async throws {
+        let (first, second) = (ScriptedOperation.idle("first"), ScriptedOperation.idle("second"))
+        let child = ScriptedOperation("child")
+        if !isFirst { child.addDependency(second) }
+        let compound = CompoundOperation(operations: [first, second, child], maxConcurrentOperationCount: 2)
+        compound.start()
+        await eventually("do not start") { first.isAtWork && second.isAtWork }
+        // The turn of the child comes when the second one ends.
+        child.addDependency(first)
+        if !isFirst { child.removeDependency(second) }
+        second.finish()
+        await eventually("does not wait") { compound.debugDescription.contains("“child”: waiting for “first”") }
+        if isFirst { child.removeDependency(first) }
+        #expect(!child.isExecuting)
+        first.finish()
+        try await compound.finished()
+        #expect(child.isFinished && child.error == nil)
     }
 }

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What children put on the queue on which they run, and do to it.
 @Suite("Compound: strangers on the private queue", .hangGuard) struct CompoundGuestTests {
     @Test("Operations that a child adds to its queue take no child's place, and the compound ends without them")
     func strangersThatStay() async throws {
@@ -27,8 +26,7 @@ import OperationKitTestSupport
         await eventually("strangers have not run") { ended.value == 3 }
     }
 
-    @Test(
-        "A stranger that waits for the compound waits for its end, also for a cancelled one", arguments: [true, false])
+    @Test("A stranger that waits for the compound waits for its end, cancelled or not", arguments: [true, false])
     func strangerThatWaits(isCancelled: Bool) async throws {
         let stranger = BlockOperation {}
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
@@ -81,9 +79,6 @@ import OperationKitTestSupport
         #expect(log.events == ["asynchronous", "synchronous"])
     }
 
-    // MARK: - What the queue answers
-
-    /// The queue of a child, while that executes.
     private func withQueueOfChild(
         limit: Int = 1, _ body: @escaping @Sendable (OperationQueue) -> Void
     ) async throws {

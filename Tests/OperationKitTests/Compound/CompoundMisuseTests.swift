@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What happens to compounds that are not used as they should be. The article *Misuse* lists it all.
 @Suite("Misuse: compounds", .hangGuard) struct CompoundMisuseTests {
     @Test(
         "A child that runs already is waited for, and cancelled with its compound",
@@ -58,27 +57,7 @@ import OperationKitTestSupport
         #endif
     }
 
-    @Test("An asynchronous child that is started by hand too runs once") func startedByHandToo() async {
-        let seed = SplitMix64.freshSeed()
-        let wrong = Shared<[Int]>([])
-        await race(
-            rounds: 200, seed: seed,
-            prepare: { _ in
-                let log = EventLog()
-                let child = ScriptedOperation.logged(log)
-                return (child: child, compound: CompoundOperation(operations: [child]), log: log)
-            }, [{ @Sendable in $0.child.start() }, { @Sendable in $0.compound.start() }],
-            check: { subject, round in
-                subject.compound.waitUntilFinished()
-                if subject.log.events != ["main", "asyncCompletionBlock success"] { wrong.change { $0.append(round) } }
-            })
-        #expect(wrong.value.isEmpty, "seed \(seed)")
-    }
-
-    @Test(
-        "A child of another class that is in two compounds, one run after the other, runs once",
-        arguments: [ChildKind.block, .foreign]
-    )
+    @Test("A child of another class in two compounds, one by one, runs once", arguments: [ChildKind.block, .foreign])
     func twoCompounds(_ kind: ChildKind) async throws {
         let log = EventLog()
         let child = kind.make { log.add("work") }
@@ -96,19 +75,13 @@ import OperationKitTestSupport
         let other: Operation = count == 1 ? right : CompoundOperation(operations: [right])
         left.addDependency(other)
         right.addDependency(inner)
-        await endsAsCancelled(CompoundOperation(name: "outer", operations: [inner, other]))
+        let outer = CompoundOperation(name: "outer", operations: [inner, other])
+        outer.start()
+        #expect(outer.isExecuting)
+        outer.cancel()
+        try? await outer.finished()
+        #expect(brief(outer.error) == "outer cancelled []")
         #expect(left.error is CancellationError && right.error is CancellationError)
-    }
-
-    private func endsAsCancelled(_ compound: CompoundOperation) async {
-        compound.start()
-        #expect(compound.isExecuting)
-        compound.cancel()
-        let error = await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
-        guard case .cancelled = error else {
-            Issue.record("ended with \(text(error))")
-            return
-        }
     }
 
     /// Never ready by itself, whatever happens to it.
@@ -124,10 +97,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A child that is not ready by itself holds its compound until it is, also when that is cancelled",
-        arguments: [false, true]
-    )
+    @Test("A child that is not ready by itself holds its compound, also a cancelled one", arguments: [false, true])
     func notReady(isCancelled: Bool) async throws {
         let (child, other) = (Stubborn(), ScriptedOperation())
         let compound = CompoundOperation(operations: [child, other], maxConcurrentOperationCount: 1)
@@ -157,21 +127,150 @@ import OperationKitTestSupport
         expectNoError { try compound.addOperation(child) }
         await #expect(throws: TestError.first) { try await OperationQueue().run(compound) }
     }
+}
 
-    @Test("Negative progress weights of children count as 0") func negativeWeights() async throws {
+@Suite("Compound: order", .hangGuard, .serialized) struct CompoundOrderTests {
+
+    @Test(
+        "A child that becomes ready while another one executes comes before those of its priority that were added later",
+        arguments: [Operation.QueuePriority.veryLow, .low, .normal, .veryHigh])
+    func readyMeanwhile(_ priority: Operation.QueuePriority) async throws {
+        let log = EventLog()
+        let gated = GatedReadyOperation { log.add("gated") }
+        let opener = ThrowingBlockOperation {
+            log.add("opener")
+            gated.becomeReady()
+        }
+        let after = ThrowingBlockOperation { log.add("after") }
+        for child in [gated, opener, after] { child.queuePriority = priority }
+        let compound = CompoundOperation(operations: [gated, opener, after], maxConcurrentOperationCount: 1)
+        try await OperationQueue().run(compound)
+        #expect(log.events == ["opener", "gated", "after"])
+    }
+
+    @Test("Ready children start by priority, and in the order of addition among equals")
+    func priorities() async throws {
+        let log = EventLog()
+        let priorities: [Operation.QueuePriority] = [.normal, .low, .veryHigh, .normal, .veryLow, .high, .veryHigh]
         let compound = CompoundOperation(maxConcurrentOperationCount: 1)
-        let progress = compound.progress
-        let seen = Shared<[Double]>([])
-        try compound.addOperation(ScriptedOperation(), progressWeight: -5)
-        for weight in [Int64.min, 2] {
-            let child = ScriptedOperation {
-                seen.change { $0.append(progress.fractionCompleted) }
-                $0.finish()
-            }
-            try compound.addOperation(child, progressWeight: weight)
+        for (index, priority) in priorities.enumerated() {
+            let child = ChildKind.allCases[index % 4].make { log.add("\(index)") }
+            child.queuePriority = priority
+            try compound.addOperation(child)
         }
         try await OperationQueue().run(compound)
-        #expect(seen.value == [0, 0])
-        #expect(progress.fractionCompleted == 1)
+        #expect(log.events == ["2", "6", "5", "0", "3", "1", "4"])
+    }
+
+    @Test("A cycle is reported with each name on it once, before any child runs", arguments: ChildKind.allCases)
+    func cycle(_ kind: ChildKind) async throws {
+        let names = ["a", "b", "c", "d", "e"]
+        let children = names.map { name in kind.make(name) { Issue.record("No child runs.") } }
+        // d waits for c, b, a, and again for d; e is no part of it.
+        children[1].addDependency(children[0])
+        children[2].addDependency(children[1])
+        children[3].addDependency(children[2])
+        children[0].addDependency(children[3])
+        children[4].addDependency(children[3])
+        let compound = CompoundOperation(name: "cycle", operations: children)
+        try? await OperationQueue().run(compound)
+        let path = try #require(cyclePath(of: compound.error))
+        #expect(path.first == "cycle" && Set(path.dropFirst()) == ["a", "b", "c", "d"] && path.count == 5)
+        // Each waits for the next one.
+        let position = try #require(path.firstIndex(of: "d")) - 1
+        #expect((0..<4).map { path[(position + $0) % 4 + 1] } == ["d", "c", "b", "a"])
+        #expect(children.allSatisfy { $0.isFinished && $0.isCancelled })
+        // Operations in a cycle hold each other.
+        for child in children { for dependency in child.dependencies { child.removeDependency(dependency) } }
+    }
+
+    @Test("An addition that would close a cycle throws, and changes nothing", arguments: [false, true])
+    func cycleByAddition(isRunning: Bool) async throws {
+        let hold = ScriptedOperation.idle()
+        let a = BlockOperation {}
+        let b = BlockOperation {}
+        (a.name, b.name) = ("a", "b")
+        a.addDependency(b)
+        let compound = CompoundOperation(name: "cycle", operations: [hold, a])
+        if isRunning { OperationQueue().addOperation(compound) }
+        if isRunning { await eventually("not begun") { hold.isAtWork } }
+        b.addDependency(a)
+        let error = #expect(throws: CompoundOperationError.self) { try compound.addOperation(b) }
+        #expect(try Set(#require(cyclePath(of: error))) == ["cycle", "a", "b"])
+        #expect(!b.isCancelled && !b.isFinished)
+
+        // It is refused again: what is known of those that wait for it is not lost.
+        #expect(throws: CompoundOperationError.self) { try compound.addOperation(b) }
+        try compound.addOperation(BlockOperation {})
+
+        compound.cancel()
+        hold.finish()
+        if !isRunning { compound.start() }
+        try? await compound.finished()
+        #expect(a.isFinished && !b.isCancelled)
+        b.removeDependency(a)
+    }
+
+    @Test("A child that waits for its compound is a cycle, found when it is added and at the start")
+    func waitsForItsCompound() async throws {
+        let child = BlockOperation { Issue.record("It does not run.") }
+        child.name = "child"
+        let compound = CompoundOperation(name: "parent")
+        child.addDependency(compound)
+        #expect(throws: CompoundOperationError.self) { try compound.addOperation(child) }
+        child.removeDependency(compound)
+        try compound.addOperation(child)
+        child.addDependency(compound)
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
+        child.removeDependency(compound)
+    }
+
+    @Test("Adding an operation that waits for an outer compound throws")
+    func waitsForAnOuterCompound() throws {
+        let inner = CompoundOperation(name: "inner")
+        let outer = CompoundOperation(name: "outer", operations: [inner])
+        let child = BlockOperation {}
+        child.addDependency(outer)
+        let error = #expect(throws: CompoundOperationError.self) { try inner.addOperation(child) }
+        #expect(cyclePath(of: error) == ["inner", "BlockOperation 0", "outer"])
+    }
+
+    @Test("A chain of dependencies that is added in reverse costs linear time") func reversedChain() async throws {
+        // Quadratic cost takes minutes in the long extent, which the time limit of the suite does not allow.
+        let children = (0..<TestExtent.choose(8_000, long: 20_000)).map { _ in ScriptedOperation() }
+        for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }
+        let compound = CompoundOperation()
+        for child in children.reversed() { try compound.addOperation(child) }
+        try await OperationQueue().run(compound)
+        #expect(children.allSatisfy { $0.isFinished && $0.error == nil })
+    }
+
+    @Test("Adding a compound to itself, or to one inside it, traps") func containsItself() async {
+        let direct = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let compound = CompoundOperation(name: "self")
+            try compound.addOperation(compound)
+        }
+        let nested = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            let outer = CompoundOperation(name: "outer")
+            let middle = CompoundOperation(operations: [CompoundOperation(name: "inner")])
+            let inner = CompoundOperation(name: "inner")
+            try middle.addOperation(inner)
+            try outer.addOperation(middle)
+            try inner.addOperation(outer)
+        }
+        #if DEBUG
+        for result in [direct, nested] {
+            let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+            #expect(printed.contains("it would contain itself"))
+        }
+        #endif
+    }
+
+    @Test("A negative limit other than the default one traps") func negativeLimit() async {
+        await #expect(processExitsWith: .failure) { _ = CompoundOperation(maxConcurrentOperationCount: -2) }
+        await #expect(processExitsWith: .failure) { CompoundOperation().maxConcurrentOperationCount = -7 }
+        await #expect(processExitsWith: .failure) {
+            _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2)
+        }
     }
 }

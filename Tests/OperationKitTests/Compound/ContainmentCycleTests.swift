@@ -1,6 +1,7 @@
 import OperationKitTestSupport
 
-/// Operations that wait for a composite that they are part of, and composites that wait for what is part of them.
+@testable import OperationKit
+
 @Suite("Cycles through what contains an operation", .hangGuard) struct ContainmentCycleTests {
     /// A part of a composite, and how deep it is there.
     enum Part: CaseIterable, Sendable {
@@ -37,8 +38,6 @@ import OperationKitTestSupport
         try? await operation.finished()
         #expect(cyclePath(of: operation.error) == [name] + path, sourceLocation: location)
     }
-
-    // MARK: - Parts that wait for what contains them
 
     @Test("A step that waits for a compound around its macro is a cycle", arguments: [false, true])
     func stepThatWaits(isMapped: Bool) async {
@@ -85,8 +84,6 @@ import OperationKitTestSupport
         }
         around.value = nil
     }
-
-    // MARK: - Composites that wait for their parts
 
     @Test("A compound that is made to wait for a part of it ends with the cycle", arguments: Part.allCases)
     func aDependencyOnAPart(_ kind: Part) async {
@@ -200,5 +197,78 @@ import OperationKitTestSupport
             reads.value += 1
             return super.dependencies
         }
+    }
+}
+
+#if DEBUG
+@Suite("What composites are recorded to depend on", .hangGuard) struct CompositeDependenciesTests {
+    @Test("A composite is recorded once for each operation, until it is freed") func freed() {
+        let awaited = AsyncOperation()
+        var compounds: [CompoundOperation] = []
+        for _ in 0..<100 {
+            let compound = CompoundOperation()
+            for _ in 0..<3 { compound.addDependency(awaited) }
+            compounds.append(compound)
+        }
+        #expect(CompositeDependencies.count(waitingFor: awaited) == 100)
+        #expect(CompositeDependencies.composites(waitingForOneOf: [awaited, awaited]).count == 100)
+        compounds.removeLast(60)
+        #expect(CompositeDependencies.count(waitingFor: awaited) == 40)
+        compounds.removeAll()
+        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
+    }
+
+    @Test("A composite that has started is not recorded, whatever it depends on then", arguments: [true, false])
+    func started(isCancelled: Bool) async {
+        let awaited = AsyncOperation()
+        let child = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [child])
+        compound.addDependency(awaited)
+        #expect(CompositeDependencies.count(waitingFor: awaited) == 1)
+        if isCancelled { compound.cancel() }
+        await onThread { compound.start() }
+        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
+        compound.addDependency(awaited)
+        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
+        child.finish()
+        _ = try? await compound.finished()
+    }
+
+    @Test("A macro that becomes part of a longer one is not recorded") func consumed() {
+        let awaited = AsyncOperation()
+        let macro = MacroOperation(Step.increment("first"))
+        macro.addDependency(awaited)
+        let longer = macro.then(Step.increment("next"))
+        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
+        longer.addDependency(awaited)
+        #expect(CompositeDependencies.composites(waitingForOneOf: [awaited]).map { $0 === longer } == [true])
+        withExtendedLifetime(macro) {}
+    }
+
+    /// How deep the operation is inside what is added.
+    @Test("What is added while the compound comes to depend on it excludes that, or is refused", arguments: [0, 1, 20])
+    func sameTime(depth: Int) {
+        for place in 0..<Interruption.bound {
+            let awaited = AsyncOperation()
+            let child = (0..<depth).reduce(awaited as AsyncOperation) { inner, _ in
+                CompoundOperation(operations: [inner])
+            }
+            let compound = CompoundOperation(name: "compound")
+            var isAdded = false
+            let add = { isAdded = (try? compound.addOperation(child)) != nil }
+            let depend = { compound.addDependency(awaited) }
+            let interruption = Interruption(at: place, add)
+            SchedulingProbe.observed(by: interruption) { depend() }
+            if !interruption.hasRun { return }
+            #expect(!isAdded || compound.dependencies.isEmpty, "at \(place)")
+        }
+        Issue.record("There are more places")
+    }
+}
+#endif
+
+extension CompositeDependencies {
+    fileprivate static func count(waitingFor operation: Operation) -> Int {
+        table.withLock { $0[ObjectIdentifier(operation)]?.count ?? 0 }
     }
 }

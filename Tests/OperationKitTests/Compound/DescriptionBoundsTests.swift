@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Descriptions are bounded, keep nothing alive, and can be asked for in the middle of everything.
 @Suite("Descriptions: bounds", .hangGuard) struct DescriptionBoundsTests {
     @Test("A large compound names the children that execute and some others, and counts the rest") func large() async {
         // The only child that begins is the last one of all.
@@ -103,7 +102,6 @@ import OperationKitTestSupport
     }
 }
 
-/// Why a child has not started: where it stands × why no further one begins, from values.
 @Suite("Descriptions: reasons", .hangGuard) struct ChildSnapshotTests {
     /// A composite of a width of 2 with two children.
     private static func readiness(isStarted: Bool = true, _ change: (inout ReadinessStateMachine) -> Void = { _ in })
@@ -125,33 +123,24 @@ import OperationKitTestSupport
         readiness { while $0.startNext() != nil {} }, readiness(),
     ]
 
+    private static let ready = [
+        nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
+        "ready, but the limit of 2 is reached", "ready, waiting for a thread",
+    ]
+
     // not begun | suspended | cancelling | limit 2 | none
     static let table: [(ChildPhase, isReady: Bool, [String?])] = [
         (.added, true, [nil] + Array(repeating: "about to become ready", count: 4)),
         (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
-        (
-            .ready, true,
-            [
-                nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
-                "ready, but the limit of 2 is reached", "ready, waiting for a thread",
-            ]
-        ),
+        (.ready, true, ready),
         (.starting, true, Array(repeating: "starting", count: 5)),
         (.detached, true, Array(repeating: "starting", count: 5)),
         (.ending(.detached), true, Array(repeating: "starting", count: 5)),
         (.queuedUnready, false, Array(repeating: "not ready by itself", count: 5)),
-        (
-            .queued, true,
-            [
-                nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
-                "ready, but the limit of 2 is reached", "ready, waiting for a thread",
-            ]
-        ),
+        (.queued, true, ready),
     ]
 
-    @Test(
-        "A description says why a child has not started, in each state of the child and of its parent", arguments: table
-    )
+    @Test("A description says why a child has not started, whatever its state and its parent's", arguments: table)
     func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
         let wait = "waiting for “b”, starting"
         let waits = [ChildSnapshot.Stage.waiting, .queued].contains(phase.stage)

@@ -1,8 +1,6 @@
 import OperationKitTestSupport
 
-/// Errors that are inside other errors, to any depth.
 @Suite("Nested errors", .hangGuard) struct NestedErrorTests {
-    /// Counts how often it is described.
     private final class Described: LocalizedError, @unchecked Sendable {
         let count = Shared(0)
         var errorDescription: String? {
@@ -48,19 +46,6 @@ import OperationKitTestSupport
         #expect((inner?.error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first])
     }
 
-    @Test("A description names the errors at the ends of the tree, however deep they are")
-    func aDescriptionNamesLeaves() {
-        let described = Described()
-        for (depth, isMixed) in [(1, false), (2, false), (5, false), (50, false), (51, true)] {
-            let text = Self.nested(depth, described, isMixed: isMixed).localizedDescription
-            #expect(text.contains("It broke") && text.hasSuffix(".") && !text.hasSuffix(".."), "\(text)")
-        }
-        #expect(
-            Self.nested(2, described).localizedDescription
-                == "“c1”: 1 operation failed: “c0”: 1 operation failed: “n0”: It broke.")
-    }
-
-    /// An error that has a text, or an empty one.
     private struct Worded: LocalizedError {
         let text: String
         var errorDescription: String? { text }

@@ -1,13 +1,12 @@
-#if DEBUG
 import OperationKitTestSupport
 
 @testable import OperationKit
 
+#if DEBUG
 /// What each level costs where composites are nested deep, in locks taken, so that the counts do not depend on the machine. They do
 /// depend on what else in the process has composites that have lost dependencies, as random programs have.
 @Suite("Cost of nesting", .hangGuard, .takesTurns) struct NestingCostTests {
     typealias Chain = IOOperation<Int, Int>
-
     /// Composites inside each other, made before the start or, where a closure makes them, while they run.
     enum Form: CaseIterable, Sendable {
         case macros, macrosOfMacros, maps, recoveries, recoveriesThatRun, recoveriesThatMake, waterfalls
@@ -134,13 +133,22 @@ import OperationKitTestSupport
             2 * (locks[2] - locks[1]) <= 5 * (locks[1] - locks[0]), "\(form): \(locks)", sourceLocation: location)
     }
 
-    @Test("Each level costs the same to build, to run and to free", arguments: Form.allCases)
-    func run(_ form: Form) async {
+    enum Life: CaseIterable { case run, cancelledAtWork, cancelledBefore }
+
+    @Test("Each level costs the same to build, run, cancel and free", arguments: Form.allCases, Life.allCases)
+    func life(_ form: Form, _ life: Life) async {
         await expectLinear(form) { depth, queue in
-            let operation = form.make(depth) { Step.increment("leaf") }
+            if life == .cancelledBefore { _ = form.make(depth) { Step.increment("leaf") } }
+            let operation = form.make(depth) { life == .cancelledAtWork ? Step { _, _ in } : .increment("leaf") }
+            if life == .cancelledBefore { operation.cancel() }
             operation.start()
             queue.startAll()
-            #expect(operation.isFinished && (operation.error == nil || form == .recoveriesThatRun))
+            if life == .cancelledAtWork {
+                operation.cancel()
+                queue.startAll()
+            }
+            #expect(operation.isFinished)
+            if life == .run { #expect(operation.error == nil || form == .recoveriesThatRun) }
         }
     }
 
@@ -157,32 +165,6 @@ import OperationKitTestSupport
             operation.start()
             queue.startAll()
             #expect(operation.isFinished && operation.progress.fractionCompleted == 1)
-        }
-    }
-
-    @Test("Each level costs the same to cancel, when the innermost operation executes", arguments: Form.allCases)
-    func cancellation(_ form: Form) async {
-        await expectLinear(form) { depth, queue in
-            let operation = form.make(depth) { Step { _, _ in } }
-            operation.start()
-            queue.startAll()
-            operation.cancel()
-            queue.startAll()
-            #expect(operation.isFinished)
-        }
-    }
-
-    @Test(
-        "Each level costs the same when it is cancelled before the start, and when it is freed",
-        arguments: Form.allCases)
-    func cancelledBeforeTheStart(_ form: Form) async {
-        await expectLinear(form) { depth, queue in
-            _ = form.make(depth) { Step.increment("leaf") }
-            let operation = form.make(depth) { Step.increment("leaf") }
-            operation.cancel()
-            operation.start()
-            queue.startAll()
-            #expect(operation.isFinished)
         }
     }
 
@@ -234,3 +216,72 @@ import OperationKitTestSupport
     }
 }
 #endif
+
+/// Compounds inside each other, deeper than any stack. What they do is done on a thread whose stack is smaller than that of
+/// any system's threads.
+@Suite("Compounds nested thousands deep", .hangGuard, .serialized) struct NestingDepthTests {
+    private static let depth = TestExtent.choose(3_000, long: 10_000)
+
+    /// A compound with a leaf at the bottom of all that is inside of it.
+    private static func nested(around leaf: Operation) -> CompoundOperation {
+        (1..<depth).reduce(CompoundOperation(operations: [leaf])) { inner, _ in CompoundOperation(operations: [inner]) }
+    }
+
+    private func onSmallStack(_ body: @escaping @Sendable () -> Void) async {
+        await onThread(stackSize: 256 << 10, body)
+    }
+
+    @Test("They start, report the progress at the bottom to the top, and end when the innermost child does")
+    func end() async throws {
+        let begun = Gate()
+        let leaf = ScriptedOperation(main: { _ in begun.open() })
+        let outermost = Self.nested(around: leaf)
+        await onSmallStack { _ = outermost.progress }
+        OperationQueue().addOperation(outermost)
+        await begun.opened()
+        await onSmallStack {
+            leaf.progress.totalUnitCount = 4
+            leaf.progress.completedUnitCount = 1
+        }
+        #expect(outermost.progress.fractionCompleted == 0.25)
+        await onSmallStack { leaf.finish(withError: TestError.first) }
+        await #expect(throws: CompoundOperationError.self) { try await outermost.finished() }
+        #expect((outermost.error as? CompoundOperationError)?.leafErrors.first as? TestError == .first)
+        #expect(outermost.progress.fractionCompleted == 1)
+    }
+
+    @Test("A cancellation reaches the innermost child before it returns, and all of them end by it")
+    func cancellation() async throws {
+        let begun = Gate()
+        let leaf = ScriptedOperation(main: { _ in begun.open() }, didCancel: { $0.finish() })
+        let outermost = Self.nested(around: leaf)
+        OperationQueue().addOperation(outermost)
+        await begun.opened()
+        await onSmallStack { outermost.cancel() }
+        #expect(leaf.isCancelled)
+        await #expect(throws: CompoundOperationError.self) { try await outermost.finished() }
+        // The thread of `main()`, if that had not returned, has called `didCancel()`.
+        #expect(leaf.isFinished)
+    }
+
+    @Test("Cancelled before the start, they end without running")
+    func cancelledBeforeTheStart() async throws {
+        let leaf = ScriptedOperation(main: { _ in Issue.record("It ran.") })
+        let outermost = Self.nested(around: leaf)
+        await onSmallStack { outermost.cancel() }
+        #expect(leaf.isCancelled)
+        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(outermost) }
+        #expect(leaf.isFinished)
+    }
+
+    @Test("They describe themselves, and are freed without having been started")
+    func descriptionAndRelease() async throws {
+        let tracker = LeakTracker()
+        let outermost = Shared<CompoundOperation?>(Self.nested(around: tracker.track(AsyncOperation())))
+        await onSmallStack {
+            #expect(outermost.value?.debugDescription.isEmpty == false)
+            outermost.change { $0 = nil }
+        }
+        await tracker.expectAllReleased()
+    }
+}

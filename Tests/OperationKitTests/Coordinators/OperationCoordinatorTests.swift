@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// Coordinators take operations of any class.
 @Suite("Operation coordinators", .serialized, .hangGuard) struct OperationCoordinatorTests {
     private struct Parallel: ParallelOperationCoordinator {
         var maxConcurrentOperationCount = 4
@@ -16,9 +15,10 @@ import OperationKitTestSupport
     private static let coordinators: [any OperationCoordinator & Sendable] = [Parallel(), Sequential()]
 
     private static func perform(
-        _ operations: [Operation], by coordinator: any OperationCoordinator
+        _ operations: [Operation], by coordinator: any OperationCoordinator, isAsync: Bool
     ) async -> [(any Error)?] {
-        await withCheckedContinuation { continuation in
+        if isAsync { return await coordinator.performOperations(operations) }
+        return await withCheckedContinuation { continuation in
             coordinator.performOperations(operations) { continuation.resume(returning: $0) }
         }
     }
@@ -39,10 +39,7 @@ import OperationKitTestSupport
                     collection.makeOperation(on: [1]),
                     TaskOperation { throw CancellationError() },
                 ]
-            let errors =
-                isAsync
-                ? await coordinator.performOperations(operations)
-                : await Self.perform(operations, by: coordinator)
+            let errors = await Self.perform(operations, by: coordinator, isAsync: isAsync)
             #expect(errors.prefix(ChildKind.allCases.count).allSatisfy { $0 == nil })
             let failures = errors.dropFirst(ChildKind.allCases.count).map { $0 }
             #expect(failures.prefix(3).map(text) == ["first", "second", "cancelled"])
@@ -67,25 +64,17 @@ import OperationKitTestSupport
 
     @Test("The limit of a parallel coordinator is reached and never exceeded")
     func limit() async {
-        let log = WorkLog()
-        let full = Gate()
+        let (tokens, full) = (TokenCount(), Gate())
         let operations = (0..<20).map { _ in
-            ScriptedOperation(main: { operation in
-                log.began([])
-                log.keep { _ in
-                    log.ended()
-                    operation.finish()
-                }
-                if log.keptCount == 4 { full.open() }
-            })
+            TaskOperation {
+                let token = tokens.token()
+                if tokens.alive == 4 { full.open() }
+                await full.opened()
+                await Task.yield()
+                withExtendedLifetime(token) {}
+            }
         }
-        async let errors = Parallel().performOperations(operations)
-        await full.opened()
-        while log.units.count < 20 || log.inFlight > 0 {
-            for completion in log.takeKept() { completion(nil) }
-            await Task.yield()
-        }
-        #expect(await errors.count == 20 && log.mostInFlight == 4)
+        #expect(await Parallel().performOperations(operations).count == 20 && tokens.most == 4)
     }
 
     @Test("By default as many run as there are processors, and a failure cancels nothing")
@@ -144,9 +133,7 @@ import OperationKitTestSupport
         #expect(errors.count == 2 && errors.allSatisfy { brief($0).contains(" cycle [") })
     }
 
-    @Test(
-        "Operations on both sides of one that belongs to a compound are cancelled and finish",
-        arguments: [0, 1], [false, true])
+    @Test("What is beside an operation of a compound is cancelled and finishes", arguments: [0, 1], [false, true])
     func anOperationOfACompoundIsLeftAloneAndTheOthersEnd(index: Int, isAsync: Bool) async {
         let log = EventLog()
         let child = ScriptedOperation("child")
@@ -157,10 +144,7 @@ import OperationKitTestSupport
             return operation
         }
         let operations = [BlockOperation {}, child] + others + [child, AsyncOperation()]
-        let coordinator = Self.coordinators[index]
-        let errors =
-            isAsync
-            ? await coordinator.performOperations(operations) : await Self.perform(operations, by: coordinator)
+        let errors = await Self.perform(operations, by: Self.coordinators[index], isAsync: isAsync)
         let again = operations.count - 2
         #expect(errors.indices.allSatisfy { $0 == again || errors[$0] is CompoundAdditionError })
         #expect(errors[again] is CoordinationError)
@@ -186,8 +170,7 @@ import OperationKitTestSupport
         #expect(errors.map(text) == ["success", "first", "cancelled", "cancelled"])
         // Those in flight are cancelled.
         let begun = Gate()
-        let running = ScriptedOperation(
-            main: { _ in begun.open() }, didCancel: { $0.finish(withError: CancellationError()) })
+        let running = ScriptedOperation.stoppable { _ in begun.open() }
         let late = TaskOperation {
             await begun.opened()
             throw TestError.second
@@ -215,28 +198,20 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && !waiting.contains { !$0.isFinished })
     }
 
-    @Test(
-        "In a cancelled task no operation starts, and one that belongs to a compound is left alone", arguments: [0, 1])
-    func cancelledTaskLeavesTheChildOfACompoundAlone(index: Int) async {
-        let (mayBegin, log) = (Gate(), EventLog())
+    @Test("In a cancelled task no operation starts, and a compound's child is left alone", arguments: [0, 1])
+    func cancelledTaskLeavesTheChildOfACompoundAlone(index: Int) async throws {
+        let log = EventLog()
         let child = ScriptedOperation("child")
         let owner = CompoundOperation(name: "owner", operations: [child])
         let others = ChildKind.allCases.map { $0.make { log.add("work") } }
         let coordinator = Self.coordinators[index]
-        let task = Task {
-            // Returns immediately: the task has been cancelled.
-            await mayBegin.opened()
-            return await coordinator.performOperations([child] + others)
-        }
-        task.cancel()
-        #expect(await task.value.allSatisfy { $0?.isCancellation == true } && !child.isCancelled)
+        let errors = try await inCancelledTask { await coordinator.performOperations([child] + others) }
+        #expect(errors.allSatisfy { $0?.isCancellation == true } && !child.isCancelled)
         #expect(log.events.isEmpty && !others.contains { !$0.isFinished || !$0.isCancelled })
         withExtendedLifetime(owner) {}
     }
 
-    @Test(
-        "Many operations, or a long chain of them, neither grow the stack nor are freed by recursion",
-        arguments: [0, 1])
+    @Test("Many operations, or a long chain of them, neither grow the stack nor recurse", arguments: [0, 1])
     func manyOperations(index: Int) async {
         for isChain in [false, true] {
             let count = TestExtent.choose(8_000, long: isChain ? 30_000 : 1_000_000)
@@ -274,5 +249,92 @@ import OperationKitTestSupport
             }
         }
         await tracker.expectAllReleased()
+    }
+}
+
+@Suite("Operation coordinators with a run of their own", .hangGuard) struct OwnCoordinatorTests {
+    private typealias Run =
+        @Sendable (
+            _ operations: [Operation], _ completion: @escaping @Sendable ([(any Error)?]) -> Void
+        ) -> Void
+
+    private struct Mock: ParallelOperationCoordinator {
+        let run: Run
+
+        func performOperations(_ operations: [Operation], completion: @escaping Completion) {
+            run(operations, completion)
+        }
+    }
+
+    private final class MockObject: SequentialOperationCoordinator {
+        private let run: Run
+
+        init(_ run: @escaping Run) {
+            self.run = run
+        }
+
+        func performOperations(_ operations: [Operation], completion: @escaping Completion) {
+            run(operations, completion)
+        }
+    }
+
+    private struct Base: ParallelOperationCoordinator {}
+
+    @Test("`await` calls a coordinator's own implementation, and not the operations")
+    func awaitCallsTheImplementation() async {
+        let log = EventLog()
+        let run: Run = { operations, completion in
+            log.add("\(operations.count)")
+            completion(operations.map { _ in TestError.first })
+        }
+        let operations = [BlockOperation { log.add("work") }, AsyncOperation()]
+        for coordinator in [Mock(run: run), MockObject(run)] as [any OperationCoordinator] {
+            #expect(await coordinator.performOperations(operations).map(text) == ["first", "first"])
+        }
+        #expect(await Mock(run: run).performOperations(operations).map(text) == ["first", "first"])
+        #expect(log.events == ["2", "2", "2"] && !operations.contains { $0.isFinished })
+    }
+
+    @Test("Only the first call of the completion of a coordinator's own run counts", arguments: Report.allCases)
+    func secondCall(report: Report) async {
+        for _ in 0..<50 {
+            let mock = Mock { _, completion in report({ completion([$0]) }, TestError.first) }
+            #expect(await mock.performOperations([]).map(text) == ["first"])
+        }
+    }
+
+    @Test("A coordinator's own run is called in a cancelled task, too, and waited for")
+    func cancelledTask() async throws {
+        let log = EventLog()
+        let mock = Mock { _, completion in
+            log.add("\(Task.isCancelled)")
+            DispatchQueue.global().async { completion([nil]) }
+        }
+        let errors = try await inCancelledTask { await mock.performOperations([AsyncOperation()]) }
+        #expect(errors.map(text) == ["success"])
+        #expect(log.events == ["true"])
+    }
+
+    @Test("A cancelled task leaves the operations of a coordinator's own run alone", arguments: [false, true])
+    func cancelledInFlight(isForwarded: Bool) async {
+        let (begun, kept) = (Gate(), Shared<(@Sendable ([(any Error)?]) -> Void)?>(nil))
+        let mock = Mock { operations, completion in
+            if isForwarded { return Base().performOperations(operations, completion: completion) }
+            kept.value = completion
+            begun.open()
+        }
+        let running = ScriptedOperation(main: { _ in begun.open() })
+        let task = Task { await mock.performOperations([running]) }
+        await begun.opened()
+        task.cancel()
+        // Cancellations are delivered in order.
+        let later = ScriptedOperation(main: { _ in }, didCancel: { $0.finish() })
+        let other = Task { await Base().performOperations([later]) }
+        await eventually("not begun") { later.isExecuting }
+        other.cancel()
+        _ = await other.value
+        #expect(!running.isCancelled)
+        if isForwarded { running.finish(withError: TestError.second) } else { kept.value?([TestError.second]) }
+        #expect(await task.value.map(text) == ["second"])
     }
 }

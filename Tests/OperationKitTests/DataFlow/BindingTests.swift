@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// Values that flow between operations of any class.
 @Suite("Bindings", .hangGuard) struct BindingTests {
     final class Fetch: AsyncOperation, @unchecked Sendable {
         var users: [String] = []
@@ -61,9 +60,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A bound property is handed over after the source has finished and before the target's work",
-        arguments: Form.allCases)
+    @Test("A bound property is handed over after the source and before the target's work", arguments: Form.allCases)
     func property(form: Form) async {
         let process = Process()
         let fetch = form.bind(process)
@@ -79,9 +76,7 @@ import OperationKitTestSupport
         #expect(process.first == "name")
     }
 
-    @Test(
-        "A source that failed or was cancelled hands nothing over; the target ends with an error that wraps its error",
-        arguments: Form.allCases, [TestError.first, nil])
+    @Test("The error of a target wraps that of its source", arguments: Form.allCases, [TestError.first, nil])
     func failedSource(form: Form, failure: TestError?) async {
         // A plain operation has no error.
         if form == .plainProperty, failure != nil { return }
@@ -103,10 +98,7 @@ import OperationKitTestSupport
         #expect(process.users == ["Ada"] && process.error == nil)
     }
 
-    @Test(
-        "The closure of a binding runs whether its source has succeeded or failed, and decides",
-        arguments: [nil, TestError.first]
-    )
+    @Test("The closure of a binding runs however its source has ended, and decides", arguments: [nil, TestError.first])
     func closure(failure: TestError?) async {
         let (fetch, process) = (Fetch(failure), Process())
         process.bind(to: fetch) { process, fetch in
@@ -174,9 +166,7 @@ import OperationKitTestSupport
         #expect(process.log.events.isEmpty && process.error is CancellationError)
     }
 
-    @Test(
-        "A target whose source has not finished, or is gone, ends with an error that names it",
-        arguments: ["fetch", "gone", nil])
+    @Test("A source that has not finished, or is gone, is an error that names it", arguments: ["fetch", "gone", nil])
     func unfinishedSource(name: String?) {
         let (fetch, process) = (Fetch(), Process())
         if name == "fetch" {
@@ -209,9 +199,8 @@ import OperationKitTestSupport
     }
     #endif
 
-    @Test("Bound operations and the closures of their bindings are released, run, cancelled or dropped") func releases()
-        async
-    {
+    @Test("Bound operations and the closures of their bindings are released, run, cancelled or dropped")
+    func releases() async {
         let tracker = LeakTracker()
         for moment in ["run", "cancel", "drop"] {
             let (fetch, process) = (tracker.track(Fetch()), tracker.track(Process()))
@@ -241,8 +230,6 @@ import OperationKitTestSupport
         #expect(log.events == ["() [\"two\"]", "main []"])
     }
 
-    // MARK: - Compounds
-
     @Test("A compound is handed its values before its children start, which may be bound to each other")
     func compound() async {
         let (log, first) = (EventLog(), Fetch())
@@ -256,10 +243,7 @@ import OperationKitTestSupport
 
     enum Requirement: CaseIterable { case requireSuccess, keyPaths, closure }
 
-    @Test(
-        "A compound whose binding or required success fails runs no child, and ends after its children",
-        arguments: Requirement.allCases
-    )
+    @Test("A compound whose binding fails runs no child, and ends after them", arguments: Requirement.allCases)
     func failedCompound(requirement: Requirement) async {
         let log = EventLog()
         let fetch = Fetch(TestError.first)

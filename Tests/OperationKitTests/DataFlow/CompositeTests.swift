@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// What every operation around others promises, whatever it does with them.
 @Suite("Composites of every kind", .hangGuard) struct CompositeTests {
     enum Kind: CaseIterable, Sendable {
         case macro, longerMacro, waterfall, map, recovery, gathering, workflow, retry, repetition, hedging
@@ -44,7 +43,6 @@ import OperationKitTestSupport
         }
     }
 
-    /// A composite that executes, with its work.
     private func started(_ kind: Kind) async -> (IOOperation<Void, Int>, Work) {
         let work = Work()
         let composite = kind.make(work)
@@ -58,9 +56,7 @@ import OperationKitTestSupport
         (error as? CompoundOperationError)?.leafErrors.first ?? error
     }
 
-    @Test(
-        "It has the output of its work, however it is started, and inside composites of every kind",
-        arguments: Kind.allCases)
+    @Test("It has the output of its work, however it is started, and inside any other one", arguments: Kind.allCases)
     func output(kind: Kind) async {
         for start in Start.allCases {
             let composite = kind.make(TaskOperation { 1 })
@@ -101,9 +97,7 @@ import OperationKitTestSupport
         #expect(progress.fractionCompleted == 1)
     }
 
-    @Test(
-        "Work that is cancelled by itself ends it with a cancellation, and it does not count as cancelled",
-        arguments: Kind.allCases)
+    @Test("Work that is cancelled by itself ends it with a cancellation that is not its own", arguments: Kind.allCases)
     func loneCancellation(kind: Kind) async {
         let composite = kind.make(Step<Void, Int> { step, _ in step.cancel() })
         await Start.byHand(composite)
@@ -160,9 +154,7 @@ import OperationKitTestSupport
         #expect(work.isFinished && composite.progress.fractionCompleted == 1)
     }
 
-    @Test(
-        "Work that runs already is waited for, and work that has finished counts, unless it is an attempt",
-        arguments: Kind.allCases)
+    @Test("Work that runs or has finished counts, unless it is an attempt", arguments: Kind.allCases)
     func startedElsewhere(kind: Kind) async {
         let work = Work()
         work.start()
@@ -180,8 +172,7 @@ import OperationKitTestSupport
         #expect((try? await OperationQueue().run(kind.make(finished))) == 8)
     }
 
-    @Test(
-        "Work that is part of another operation is an error with its name, and is left alone", arguments: Kind.allCases)
+    @Test("Work that is part of another operation is an error with its name, and left alone", arguments: Kind.allCases)
     func partOfAnother(kind: Kind) async {
         let work = IOBlockOperation(name: "work") { 1 }
         let owner = CompoundOperation(operations: [work])
@@ -191,19 +182,6 @@ import OperationKitTestSupport
         #expect(composite.error?.localizedDescription.contains("“work”") == true && !work.isCancelled)
         await Start.byHand(owner)
         #expect(work.output == 1)
-    }
-
-    @Test("Calling `main()` by hand does nothing, before the start and after the end", arguments: Kind.allCases)
-    func mainByHand(kind: Kind) async {
-        let log = EventLog()
-        let composite = kind.make(Self.logging(log))
-        composite.main()
-        composite.main(input: ())
-        #expect(log.events.isEmpty && !composite.isExecuting && !composite.isFinished)
-        await Start.byHand(composite)
-        composite.main()
-        composite.main(input: ())
-        #expect(log.events == ["work"] && composite.output == 1)
     }
 
     @Test("It is released with its work and closures: run, cancelled or dropped", arguments: Kind.allCases)
@@ -241,30 +219,6 @@ import OperationKitTestSupport
         await ended.opened()
         await tracker.expectAllReleased()
     }
-
-    @Test("A cancellation that races with the end leaves the output or the cancellation", arguments: Kind.allCases)
-    func race(kind: Kind) async {
-        let wrong = EventLog()
-        let seed = SplitMix64.freshSeed()
-        await OperationKitTestSupport.race(
-            rounds: 50, seed: seed,
-            prepare: { _ in kind.make(Step<Void, Int> { step, _ in elsewhere { step.finish(with: 1) } }) },
-            [
-                { @Sendable in
-                    $0.start()
-                    $0.waitUntilFinished()
-                }, { @Sendable in if $0.isExecuting { $0.cancel() } },
-            ],
-            check: { composite, round in
-                // A source that has failed is not recovered from after the cancellation.
-                let error = kind == .recovery && text(composite.error) == "second" ? nil : composite.error
-                let isRight = composite.output == 1 || composite.isCancelled && error?.isCancellation != false
-                if !isRight { wrong.add("round \(round): \(text(composite.error))") }
-            })
-        #expect(wrong.events.isEmpty, "seed \(seed)")
-    }
-
-    // MARK: - Inputs
 
     private static let takingInput: [@Sendable () -> IOOperation<String, Int>] = {
         @Sendable func count() -> IOBlockOperation<String, Int> { IOBlockOperation(name: "count") { $0.count } }
@@ -310,16 +264,6 @@ import OperationKitTestSupport
         let log = EventLog()
         #expect(try await OperationQueue().run(Self.makingInputs[index](log)) == 1)
         #expect(log.events == ["attempt 1"])
-    }
-
-    @Test("`main()` of a typed operation does nothing when it is called by hand") func mainByHand() {
-        let log = EventLog()
-        let step = Step<Void, Void> { step, _ in
-            log.add("work")
-            step.finish()
-        }
-        step.main()
-        #expect(log.events.isEmpty)
     }
 
     @Test("An attempt without an input is a failed attempt") func attemptWithoutInput() async throws {

@@ -17,7 +17,6 @@ import OperationKitTestSupport
             return chain.with(input: 1)
         }
 
-        /// The longer chain, which adds 1.
         func continued(_ chain: IOOperation<Int, Int>) -> IOOperation<Int, Int> {
             let longer: IOOperation<Int, Int>?
             switch self {
@@ -30,9 +29,7 @@ import OperationKitTestSupport
 
     private let work = Step<Int, Int>.increment("work")
 
-    @Test(
-        "A chain that was continued can be neither started nor continued again; the longer one runs, under its name",
-        arguments: Chain.allCases)
+    @Test("A chain that was continued can be neither started nor continued again", arguments: Chain.allCases)
     func consumed(chain: Chain) async {
         let shorter = chain.make(work)
         let (longer, other) = (chain.continued(shorter), chain.continued(shorter))
@@ -58,9 +55,7 @@ import OperationKitTestSupport
         #expect(work.output == nil)
     }
 
-    @Test(
-        "`then` on a chain that runs or has ended is an error with its name, and leaves it alone",
-        arguments: Chain.allCases, [false, true])
+    @Test("`then` on a chain that runs or has ended is an error with a name", arguments: Chain.allCases, [false, true])
     func started(chain: Chain, hasEnded: Bool) async {
         let began = Gate()
         let work = Step<Int, Int>("work") { _, _ in began.open() }
@@ -101,20 +96,7 @@ import OperationKitTestSupport
         withExtendedLifetime(compound) {}
     }
 
-    @Test("A step that is appended to a cancelled macro is cancelled; the longer macro ends with `CancellationError`")
-    func cancelledMacro() async {
-        let macro = MacroOperation(work)
-        macro.cancel()
-        let next = Step<Int, Int>.increment("next")
-        let longer = macro.then(next).with(input: 1)
-        #expect(next.isCancelled)
-        await Start.byHand(longer)
-        #expect(longer.error is CancellationError)
-    }
-
-    @Test(
-        "A step that is started by hand ends with `CancellationError` if it is too early, or the failure before it, and so does its macro",
-        arguments: [false, true])
+    @Test("A step that is started by hand too early, or after a failure, ends with that", arguments: [false, true])
     func startedByHand(afterAFailure: Bool) async {
         let first = Step<Int, Int>("first") { step, _ in
             if afterAFailure { step.finish(withError: TestError.first) }

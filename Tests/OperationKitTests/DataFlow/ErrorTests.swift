@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// The errors of data flow, policies and coordination, as people and as older code meet them.
 @Suite("Public errors") struct ErrorTests {
     private static let cause = CocoaError(.fileNoSuchFile, userInfo: [NSLocalizedDescriptionKey: "There is no file."])
 
@@ -24,6 +23,13 @@ import OperationKitTestSupport
         (ChainError.alreadyStarted(chain: "load"), 3, "had been started"),
         (ChainError.notAStep(operation: "load", chain: "macro"), 4, "no earlier step"),
         (ChainError.operationNotRun(job: "load", chain: "all"), 5, "“load” of “all” makes an operation"),
+        (CompoundAdditionError.compoundFinished(operation: "load", compound: "parent"), 1, "“parent”"),
+        (
+            CompoundAdditionError.alreadyAdded(operation: "load", compound: "parent"), 2,
+            "The operation “load” was not added to “parent”: it is a child already, contains “parent”, "
+                + "or may wait for “parent”. Add a new operation, once, to one compound."
+        ),
+        (SuboperationError(name: "load", index: 3, error: cause), 1, "“load” failed: There is no file."),
     ]
 
     private static func dependencyFailed(_ error: any Error) -> DependencyError {

@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// Operations whose outputs are gathered by one.
 @Suite("Gathered outputs", .hangGuard) struct GatheringTests {
     @Test("The outputs come in the order of the operations, however these end", arguments: Start.allCases)
     func order(start: Start) async {
@@ -20,12 +19,6 @@ import OperationKitTestSupport
         #expect(gathered.output == [0, 10, 20, 30] && gathered.error == nil && gathered.name == "all")
     }
 
-    @Test("One that never starts is released with what it gathers") func dropped() async {
-        let leaks = LeakTracker()
-        do { leaks.track((1...2).map { number in leaks.track(IOBlockOperation { number }) }.gathered()) }
-        await leaks.expectAllReleased()
-    }
-
     @Test("No operations have no outputs, and optional and `Void` outputs count") func special() async {
         let none = [TaskOperation<Int>]().gathered()
         let optionals = [TaskOperation<Int?> { nil }, TaskOperation<Int?> { 1 }].gathered()
@@ -36,13 +29,7 @@ import OperationKitTestSupport
 
     @Test("No more operations run at the same time than the limit of what gathers them allows") func limit() async {
         let tokens = TokenCount()
-        let steps = (0..<20).map { number in
-            TaskOperation {
-                let token = tokens.token()
-                await Task.yield()
-                return withExtendedLifetime(token) { number }
-            }
-        }
+        let steps = (0..<20).map { number in TaskOperation { await tokens.hold(number) } }
         let gathered = steps.gathered(maxConcurrentOperationCount: 2)
         await Start.byHand(gathered)
         #expect(gathered.output == Array(0..<20) && tokens.most <= 2)
@@ -98,9 +85,7 @@ import OperationKitTestSupport
         #expect(child.output == 2)
     }
 
-    @Test(
-        "Gathered operations that wait for each other start in that order, and a cycle of them is an error with its path"
-    )
+    @Test("Gathered operations start after those that they wait for, and a cycle of them is an error with its path")
     func dependencies() async {
         let log = EventLog()
         let steps = (0..<3).map { Step<Int, Int>.increment("\($0)", log: log).with(input: $0) }
@@ -122,12 +107,6 @@ import OperationKitTestSupport
         let gathered = steps.gathered()
         await Start.byHand(gathered)
         #expect(summary(gathered.error) == ["0 a 1"])
-    }
-
-    @Test("A negative limit of a gathering operation traps") func negativeLimit() async {
-        await #expect(processExitsWith: .failure) {
-            _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2)
-        }
     }
 
     @Test("A gathering operation takes the quality of service that it has when it starts") func qualityOfService() async

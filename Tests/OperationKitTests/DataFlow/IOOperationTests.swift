@@ -1,14 +1,11 @@
 import OperationKitTestSupport
 
-/// What a typed operation adds to the life cycle: what goes in, what comes out, and what is missing.
 @Suite("IOOperation", .hangGuard) struct IOOperationTests {
     private final class Measure: IOOperation<String, Int>, @unchecked Sendable {
         override func main(input: String) { finish(with: input.count) }
     }
 
-    @Test(
-        "The output can be read by the completion block and dependents, and then as `output`, `result` and `value`",
-        arguments: Start.allCases)
+    @Test("The output can be read in the completion block, by dependents and afterward", arguments: Start.allCases)
     func output(start: Start) async throws {
         let log = EventLog()
         let measure = Measure().with(input: "four")
@@ -36,9 +33,7 @@ import OperationKitTestSupport
         ({ IOOperation<Int, Int>().with(input: 1) }, .missingOutput(operation: "step")),
     ]
 
-    @Test(
-        "A missing input, or a success without an output, is an error with the name of the operation",
-        arguments: missing.indices, Start.allCases)
+    @Test("A missing input or output is an error with the operation's name", arguments: missing.indices, Start.allCases)
     func missingValue(index: Int, start: Start) async {
         let operation = Self.missing[index].make()
         operation.name = "step"
@@ -100,10 +95,7 @@ import OperationKitTestSupport
         #expect(step.output == (fails ? nil : 1) && text(step.error) == (fails ? "second" : "success"))
     }
 
-    @Test(
-        "An output that is given before the start is the outcome, and `main(input:)` is not called",
-        arguments: Start.allCases
-    )
+    @Test("An output that is given before the start is the outcome, and no work is done", arguments: Start.allCases)
     func outputBeforeTheStart(start: Start) async {
         let log = EventLog()
         let step = Step<Int, Int> { _, _ in log.add("main") }
@@ -114,10 +106,7 @@ import OperationKitTestSupport
         #expect(step.output == 1 && step.error == nil)
     }
 
-    @Test(
-        "An operation that is cancelled before its start misses no input: it ends with the reason",
-        arguments: Start.allCases
-    )
+    @Test("An operation that is cancelled before its start misses no input", arguments: Start.allCases)
     func cancelledBeforeTheStart(start: Start) async {
         let measure = Measure()
         await start(measure) { measure.cancel(withError: TestError.reason) }

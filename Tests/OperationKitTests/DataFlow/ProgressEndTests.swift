@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// The progress of an operation that succeeds is complete before its end is told, whatever other threads do to it.
 @Suite("Progress at the end", .hangGuard) struct ProgressEndTests {
     #if DEBUG
     /// What the fraction of an operation is in its `asyncCompletionBlock`.
@@ -77,9 +76,7 @@ import OperationKitTestSupport
     }
     #endif
 
-    @Test(
-        "A leaf that succeeds is at exactly 1, also when a progress below it is not, and stays there",
-        arguments: [1, 3, 7])
+    @Test("A leaf that succeeds is at exactly 1, although a progress below it is not", arguments: [1, 3, 7])
     func withAnUnfinishedProgressBelow(total: Int64) {
         let leaf = ScriptedOperation.idle()
         let app = Progress.discreteProgress(totalUnitCount: 2)
@@ -174,6 +171,42 @@ import OperationKitTestSupport
                 })
             #expect(app.completedUnitCount == 2_000 && app.fractionCompleted == 1, "round \(round)")
             if app.fractionCompleted != 1 { return }
+        }
+    }
+
+    @Test("Units that a child changes after its failure do not count") func unitsAfterFailure() async {
+        let failed = ScriptedOperation {
+            $0.progress.totalUnitCount = 4
+            $0.finish(withError: TestError.first)
+        }
+        let running = ScriptedOperation.idle()
+        let compound = CompoundOperation(operations: [failed, running])
+        let progress = compound.progress
+        compound.start()
+        await eventually("not ended") { failed.isFinished && running.isAtWork }
+        await eventually("not counted") { progress.fractionCompleted == 0.5 }
+        failed.progress.completedUnitCount = 1
+        #expect(progress.fractionCompleted == 0.5)
+        running.finish()
+        await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
+        #expect(progress.fractionCompleted == 1)
+    }
+
+    @Test("Units that are published late do not set a progress back") func unitsThatAreLate() {
+        let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
+        progress.publish(3 / 5, of: 5)
+        progress.publish(2 / 5, of: 5)
+        progress.publish(0, of: -1)
+        #expect(progress.completedUnitCount == 3 && progress.totalUnitCount == 5)
+    }
+
+    @Test("The units of a composite are those that it counts, exactly", arguments: [1, 3, 7, 1_000_000, 999_999_999])
+    func exactUnits(total: Int64) {
+        let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
+        #expect(progress.isIndeterminate)
+        for completed in [0, total / 3, total / 2, total - 1, total] {
+            progress.publish(Double(completed) / Double(total), of: total)
+            #expect(progress.completedUnitCount == completed && progress.totalUnitCount == total)
         }
     }
 }

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// How far operations have come.
 @Suite("Progress", .hangGuard) struct ProgressTests {
     /// Sets the units of its own progress, one after the other, and shows the test each time.
     private static func worker(_ units: Int64, _ look: @escaping @Sendable () -> Void = {}) -> Step<Int, Int> {
@@ -27,20 +26,12 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Every thread that asks for the progress of an operation gets the same one") func same() async {
-        let operation = AsyncOperation()
-        let all = Shared<[Progress]>([])
-        await concurrently(Array(repeating: { @Sendable in all.change { $0.append(operation.progress) } }, count: 8))
-        #expect(all.value.count == 8 && all.value.allSatisfy { $0 === operation.progress })
-        let reporting: any ProgressReporting = operation
-        #expect(reporting.progress === operation.progress)
-    }
-
     @Test("A leaf sets the units of its own progress while it works, and not after its end") func ownUnits() async {
         let log = ProgressLog()
         let step = Self.worker(4) { log.look() }.with(input: 0)
         log.watch(step)
         await Start.byHand(step)
+        #expect((step as any ProgressReporting).progress === step.progress)
         #expect(log.fractions == [0, 0.25, 0.5, 0.75] && step.progress.fractionCompleted == 1)
         step.progress.completedUnitCount = 0
         #expect(step.progress.fractionCompleted == 1)
@@ -106,37 +97,41 @@ import OperationKitTestSupport
         #expect(log.fractions == [0, 0.75, 1] && compound.progress.fractionCompleted == 1)
     }
 
-    @Test("Negative progress weights of steps and jobs count as 0, and the progress is complete after them")
-    func negativeWeights() async throws {
-        let weights: [Int64] = [-3, 2, -1, 2]
-        for isMacro in [false, true] {
-            let log = ProgressLog()
+    enum Whole: CaseIterable {
+        case compound, macro, waterfall
+
+        /// An operation whose four parts have these weights, and look when they run.
+        func make(_ weights: [Int64], _ look: @escaping @Sendable () -> Void) throws -> AsyncOperation {
             let next: @Sendable (Int) -> Int = { number in
-                log.look()
+                look()
                 return number + 1
             }
-            let macro = weights.dropFirst().reduce(MacroOperation(IOBlockOperation(next), progressWeight: weights[0])) {
-                $0.then(IOBlockOperation(next), progressWeight: $1)
+            switch self {
+            case .compound:
+                let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+                for weight in weights { try compound.addOperation(BlockOperation(block: look), progressWeight: weight) }
+                return compound
+            case .macro:
+                return weights.dropFirst().reduce(
+                    MacroOperation(IOBlockOperation(next), progressWeight: weights[0])
+                ) { $0.then(IOBlockOperation(next), progressWeight: $1) }.with(input: 0)
+            case .waterfall:
+                return weights.reduce(Waterfall<Int, Int>()) { $0.then(progressWeight: $1, next) }.with(input: 0)
             }
-            let waterfall = weights.reduce(Waterfall<Int, Int>()) { $0.then(progressWeight: $1, next) }
-            let operation: IOOperation<Int, Int> = isMacro ? macro : waterfall
-            log.watch(operation)
-            #expect(try await OperationQueue().run(operation.with(input: 0)) == 4)
-            #expect(log.fractions == [0, 0, 0.5, 0.5] && operation.progress.fractionCompleted == 1)
         }
     }
 
-    @Test("Huge progress weights do not overflow") func hugeWeights() async throws {
-        let compound = CompoundOperation()
-        for _ in 0..<3 { try compound.addOperation(ScriptedOperation { $0.finish() }, progressWeight: .max) }
-        let waterfall = (0..<2).reduce(Waterfall<Int, Int>()) { waterfall, _ in
-            waterfall.then(progressWeight: .max) { $0 + 1 }
-        }
-        for operation in [compound, waterfall.with(input: 0)] {
-            let progress = operation.progress
-            try await OperationQueue().run(operation)
-            #expect(progress.fractionCompleted == 1)
-        }
+    @Test("Negative weights count as 0, huge ones do not overflow, and the end is complete", arguments: Whole.allCases)
+    func extremeWeights(whole: Whole) async throws {
+        let log = ProgressLog()
+        let operation = try whole.make([.min, 2, -1, 2]) { log.look() }
+        log.watch(operation)
+        try await OperationQueue().run(operation)
+        #expect(log.fractions == [0, 0, 0.5, 0.5] && operation.progress.fractionCompleted == 1)
+        let huge = try whole.make([.max, .max, .max]) {}
+        let progress = huge.progress
+        try await OperationQueue().run(huge)
+        #expect(progress.fractionCompleted == 1)
     }
 
     @Test("Children that are added later do not set the progress back") func addedLater() async throws {
@@ -230,10 +225,7 @@ import OperationKitTestSupport
             #expect(wrong.events.isEmpty, "seed \(seed): \(wrong.events)")
         }
     }
-}
 
-/// The arithmetic alone.
-@Suite("The ledger of a composite's progress") struct ProgressLedgerTests {
     @Test("Parts count in the fraction by their weights, and wholly when they have ended") func weights() {
         var ledger = ProgressLedger()
         #expect(ledger.fraction == 0)

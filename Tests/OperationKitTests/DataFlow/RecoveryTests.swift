@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// Operations that run in place of one that failed.
 @Suite("Recovery by an operation", .hangGuard) struct RecoveryTests {
     private static func failing(_ name: String = "source") -> Step<Int, Int> {
         Step(name) { step, input in elsewhere { step.finish(withError: TestError.numbered(input)) } }
@@ -26,9 +25,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A recovery is asked about the failure, also of a source that was cancelled with a reason",
-        arguments: Kind.allCases)
+    @Test("A recovery is asked about the failure, or the reason, of its source", arguments: Kind.allCases)
     func recovery(kind: Kind) async {
         let sources = [
             "numbered(3)": Self.failing(),
@@ -43,9 +40,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A recovery is asked neither after a success, nor for a missing input or a cancelled source",
-        arguments: Kind.allCases)
+    @Test("No recovery is asked after a success, a missing input or a cancelled source", arguments: Kind.allCases)
     func notAsked(kind: Kind) async {
         let log = EventLog()
         let sources = [
@@ -125,9 +120,8 @@ import OperationKitTestSupport
         made.removeDependency(recovered)
     }
 
-    @Test("What did not run because of another operation counts with that one, recovered in vain or not") func blocked()
-        async
-    {
+    @Test("What did not run because of another operation counts with that one, recovered in vain or not")
+    func blocked() async {
         let first = ScriptedOperation("first") { $0.finish(withError: TestError.first) }
         let (source, made) = (Step.increment("source").with(input: 0), Step.increment("made").with(input: 0))
         for operation in [source, made] { operation.requireSuccess(of: first) }
@@ -174,5 +168,85 @@ import OperationKitTestSupport
         let progress = successful.progress
         await Start.byHand(successful)
         #expect(progress.fractionCompleted == 1)
+    }
+}
+
+@Suite("Transforming operations", .hangGuard) struct TransformTests {
+    private static let failing: @Sendable () -> Step<Int, Int> = {
+        Step { step, _ in step.finish(withError: TestError.first) }
+    }
+    private static let cancelled: @Sendable () -> Step<Int, Int> = {
+        Step { step, _ in step.cancel(withError: TestError.reason) }
+    }
+
+    private static let failures: [(make: @Sendable () -> IOOperation<Int, Int>, outcome: String)] = [
+        ({ failing().map { $0 } }, "first"),
+        ({ Step.increment("source").map { _ -> Int in throw TestError.second } }, "second"),
+        ({ failing().mapError { _ in TestError.second } }, "second"),
+        ({ cancelled().mapError { $0 as? TestError == .reason ? TestError.second : .first } }, "second"),
+        ({ failing().recover { $0 as? TestError == .first ? 7 : 0 } }, "7"),
+        ({ failing().recover { _ in throw TestError.second } }, "second"),
+        ({ failing().recoverRun { _ -> TaskOperation<Int> in throw TestError.second } }, "second"),
+    ]
+
+    @Test("An error passes through, is replaced or recovered from, as the closure says", arguments: failures.indices)
+    func failure(index: Int) async {
+        let operation = Self.failures[index].make().with(input: 1)
+        await Start.byHand(operation)
+        #expect((operation.output.map { "\($0)" } ?? text(operation.error)) == Self.failures[index].outcome)
+    }
+
+    @Test("A transform is not called for the result of a source that belongs to another one", arguments: [false, true])
+    func aSourceOfAnother(hasFailed: Bool) async {
+        let log = EventLog()
+        let source = Step<Int, Int>("source") { step, input in
+            if hasFailed { step.finish(withError: TestError.first) } else { step.finish(with: input) }
+        }
+        let owner = source.map { $0 }.with(input: 0)
+        let note: @Sendable (Int) -> Int = { number in
+            log.add("called")
+            return number
+        }
+        let transformed = [
+            source.map(note), source.recover { _ in note(0) },
+            source.recoverRun { _ in TaskOperation { [number = note(0)] in number } },
+        ]
+        await Start.byHand(owner)
+        for operation in transformed {
+            await Start.byHand(operation.with(input: 0))
+            #expect(operation.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
+        }
+        #expect(log.events.isEmpty)
+        // It belongs to that one as long as that lives.
+        withExtendedLifetime(owner) {}
+    }
+
+    @Test("A transforming operation that has ended holds neither its source nor that one's output")
+    func theSourceIsReleased() async throws {
+        for isCancelled in [false, true] {
+            let tracker = LeakTracker()
+            let transformed = {
+                let source = tracker.track(
+                    Step<Int, LeakTracker.Token>("source") { step, _ in step.finish(with: tracker.token("output")) },
+                    "source")
+                return source.map { _ in 1 }.mapError { $0 }.with(input: 0)
+            }()
+            if isCancelled { transformed.cancel() }
+            await Start.byHand(transformed)
+            await tracker.expectAllReleased()
+            #expect(transformed.output == (isCancelled ? nil : 1))
+        }
+    }
+
+    @Test("The input that an operation has when it is transformed or becomes a macro is that of the new operation")
+    func inputGivenBefore() async throws {
+        let make = { Step<Int, Int>.increment("source").with(input: 1) }
+        let transformed: [IOOperation<Int, Int>] = [
+            make().map { $0 }, make().mapError { $0 }, make().recover { _ in 0 },
+            make().recoverRun { _ in TaskOperation { 0 } }, make().map { $0 }.map { $0 }, MacroOperation(make()),
+            MacroOperation(make()).then(Step.increment("next")).map { $0 - 1 },
+        ]
+        for operation in transformed { #expect(try await OperationQueue().run(operation) == 2) }
+        #expect(try await OperationQueue().run(make().map { $0 }.with(input: 5)) == 6)
     }
 }

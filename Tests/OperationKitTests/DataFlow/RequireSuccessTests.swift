@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What depends on a failed operation runs, as in Foundation, unless it asks not to.
 @Suite("requireSuccess", .hangGuard) struct RequireSuccessTests {
     @Test("Without `requireSuccess(of:)` what depends on a failed operation runs") func notRequired() async {
         let failing = ScriptedOperation { $0.finish(withError: TestError.first) }
@@ -12,10 +11,7 @@ import OperationKitTestSupport
         #expect(dependent.isFinished && dependent.error == nil)
     }
 
-    @Test(
-        "An operation that requires the success of another one runs after that has succeeded",
-        arguments: ChildKind.allCases
-    )
+    @Test("What requires the success of another operation runs after that", arguments: ChildKind.allCases)
     func success(kind: ChildKind) async {
         let log = EventLog()
         let dependency = kind.make { log.add("dependency") }
@@ -25,10 +21,7 @@ import OperationKitTestSupport
         #expect(log.events == ["dependency", "main", "asyncCompletionBlock success"])
     }
 
-    @Test(
-        "An operation that requires the success of a cancelled one does not run, and its error names both",
-        arguments: ChildKind.allCases
-    )
+    @Test("What requires the success of a cancelled operation does not run", arguments: ChildKind.allCases)
     func cancellation(kind: ChildKind) async {
         let log = EventLog()
         let dependency = kind.make("dependency") {}
@@ -73,7 +66,6 @@ import OperationKitTestSupport
 @Suite("Late dependencies", .hangGuard) struct LateDependencyTests {
     final class Target: ScriptedOperation, @unchecked Sendable { var value = 0 }
 
-    /// Receives the reports of the process from now on.
     private static func reports() -> Shared<[String]> {
         unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
         let reports = Shared<[String]>([])
@@ -84,7 +76,6 @@ import OperationKitTestSupport
         return reports
     }
 
-    /// One that has succeeded.
     private static func source() -> IOBlockOperation<Void, Int> {
         let source = IOBlockOperation<Void, Int>(name: "save") { 1 }
         source.start()

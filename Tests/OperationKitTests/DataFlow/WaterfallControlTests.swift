@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Suspending, resuming and cancelling a waterfall.
 @Suite("Control of a waterfall", .hangGuard) struct WaterfallControlTests {
     #if DEBUG
     /// A waterfall that is suspended before its first job, or by that, and the jobs that it has called.
@@ -27,9 +26,7 @@ import OperationKitTestSupport
         return waterfall
     }
 
-    @Test(
-        "While a waterfall is suspended, before its start or between jobs, nothing of it starts until it is resumed",
-        arguments: [true, false])
+    @Test("While a waterfall is suspended, nothing of it starts until it is resumed", arguments: [true, false])
     func suspended(beforeStart: Bool) async throws {
         let (log, queue, holder) = (EventLog(), HeldQueue(), Shared<Waterfall<Int, Int>?>(nil))
         // On a thread of an operation queue, its first jobs run before `start()` returns.
@@ -66,8 +63,6 @@ import OperationKitTestSupport
         #expect(try await waterfall.value == 2)
     }
 
-    // MARK: - Cancellation
-
     @Test("Cancelling a suspended waterfall ends it without calling a job") func cancelledWhileSuspended() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { _ in log.add("job") }.with(input: 1)
@@ -76,24 +71,6 @@ import OperationKitTestSupport
         waterfall.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await waterfall.value }
         #expect(log.events.isEmpty && waterfall.isCancelled)
-    }
-
-    @Test("A waterfall that is cancelled in a job calls no further one", arguments: 0..<5)
-    func cancelledInAJob(at: Int) async {
-        let log = EventLog()
-        let holder = Shared<Waterfall<Int, Int>?>(nil)
-        let waterfall = (0..<5).reduce(Waterfall<Int, Int>()) { waterfall, number in
-            waterfall.then { input in
-                log.add("\(number)")
-                if number == at { holder.value?.cancel() }
-                return input + 1
-            }
-        }
-        holder.value = waterfall
-        await Start.byHand(waterfall.with(input: 0))
-        holder.value = nil
-        #expect(log.events == (0...at).map(String.init))
-        #expect(waterfall.error is CancellationError && waterfall.failedStep == nil)
     }
 
     @Test("Cancelling a waterfall cancels the task of an asynchronous job, and the waterfall ends after that")

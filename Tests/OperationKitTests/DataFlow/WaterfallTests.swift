@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// Jobs one after the other, each from the result of the one before.
 @Suite("Waterfall", .hangGuard) struct WaterfallTests {
     @Test("A job of each kind makes the next result, whether its type is inferred or given", arguments: Start.allCases)
     func jobs(start: Start) async {
@@ -49,8 +48,6 @@ import OperationKitTestSupport
         #expect(waterfall.output == Self.outputs[index].output)
     }
 
-    // MARK: - Failures
-
     /// The kinds of jobs that fail, with a name, and what each is called without one.
     private static let failing: [(make: @Sendable (String?) -> Waterfall<Int, Int>, unnamed: String?)] = [
         ({ name in first.then(name: name) { _ in throw TestError.first } }, "job 1"),
@@ -66,9 +63,7 @@ import OperationKitTestSupport
     ]
     private static var first: Waterfall<Int, Int> { Waterfall<Int, Int>(name: "all").then(name: "first") { $0 + 1 } }
 
-    @Test(
-        "A job that fails ends the waterfall with its error and is called by its name, and the next one does not run",
-        arguments: failing.indices)
+    @Test("A job that fails ends the waterfall with its error and is called by its name", arguments: failing.indices)
     func failures(index: Int) async {
         for name in ["parse", nil] {
             let log = EventLog()
@@ -133,7 +128,6 @@ import OperationKitTestSupport
         #expect(waterfall.failedStep?.index == 1 && !isCalled.isOpen)
     }
 
-    /// A class of the user's that a job may return.
     private final class Outputless: AsyncOperation, OutputOperation, @unchecked Sendable {
         let output: Int? = nil
 
@@ -143,8 +137,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A job that returns its own waterfall, or one around it, is an error with both names", arguments: [false, true])
+    @Test("A job that returns its own waterfall, or one around it, is an error", arguments: [false, true])
     func returnsItself(isNested: Bool) async {
         let outer = Shared<Waterfall<Int, Int>?>(nil)
         let inner = Waterfall<Int, Int>(name: "inner").thenRun { _ in try #require(outer.value) }
@@ -156,8 +149,6 @@ import OperationKitTestSupport
         let name = isNested ? "outer" : "inner"
         #expect(waterfall.error as? CompoundAdditionError == .alreadyAdded(operation: name, compound: "inner"))
     }
-
-    // MARK: - Operations of jobs
 
     @Test("The operation of a job keeps its own name, and one without gets that of the job") func operationNames() async
     {
@@ -212,8 +203,6 @@ import OperationKitTestSupport
         #expect(try await waterfall.value == .utility)
     }
 
-    // MARK: - Size
-
     private final class Holding: IOOperation<Int, Int>, @unchecked Sendable {
         private let token: Released
 
@@ -222,9 +211,7 @@ import OperationKitTestSupport
         override func main(input: Int) { finish(with: input + 1) }
     }
 
-    @Test(
-        "The jobs of a very long waterfall, or their operations, come and go one at a time and overflow no stack",
-        arguments: [false, true])
+    @Test("The jobs of a very long waterfall come and go one by one, and overflow no stack", arguments: [false, true])
     func manyJobs(areOperations: Bool) async {
         let (tokens, tracker) = (TokenCount(), LeakTracker())
         let count = TestExtent.choose(areOperations ? 2_000 : 20_000, long: areOperations ? 20_000 : 1_000_000)

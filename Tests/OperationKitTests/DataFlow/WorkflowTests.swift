@@ -4,7 +4,6 @@ import OperationKitTimelines
 @testable import OperationKit
 
 @Suite("WorkflowOperation", .hangGuard) struct WorkflowTests {
-    /// A step that adds 1.
     private static func increment(_ number: Int, _ name: String = "step") -> IOOperation<Int, Int> {
         Step<Int, Int>.increment(name).with(input: number)
     }
@@ -97,13 +96,7 @@ import OperationKitTimelines
     @Test("Two steps run together under a limit of one, one after the other") func limit() async throws {
         let tokens = TokenCount()
         let workflow = WorkflowOperation(maxConcurrentOperationCount: 1) { flow in
-            let step = { @Sendable in
-                TaskOperation {
-                    let token = tokens.token()
-                    await Task.yield()
-                    return withExtendedLifetime(token) { 1 }
-                }
-            }
+            let step = { @Sendable in TaskOperation { await tokens.hold(1) } }
             async let (first, second) = (flow.run(step()), flow.run(step()))
             return try await first + second
         }
@@ -114,9 +107,8 @@ import OperationKitTimelines
         #expect(workflow.maxConcurrentOperationCount == 2)
     }
 
-    @Test("Other threads add children; the workflow ends after them, and fails if one does") func addedFromOutside()
-        async
-    {
+    @Test("Other threads add children; the workflow ends after them, and fails if one does")
+    func addedFromOutside() async {
         for error in [nil, TestError.first] {
             let (begun, added) = (Gate(), ScriptedOperation(main: { _ in }))
             added.name = "added"

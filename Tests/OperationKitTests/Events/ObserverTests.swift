@@ -59,8 +59,7 @@ import OperationKitTestSupport
         #expect(log.events == ["first", "none"])
     }
 
-    @Test(
-        "Observers of an operation are called after those of the composites around it, in the order of their addition")
+    @Test("Observers are called after those of composites around the operation, in the order of their addition")
     func order() async throws {
         let log = EventLog()
         let leaf = ScriptedOperation("leaf")
@@ -85,9 +84,7 @@ import OperationKitTestSupport
     }
 
     @Test("An observer is released when it is removed, and when its operation has finished or is released")
-    func release()
-        async throws
-    {
+    func release() async throws {
         let tracker = LeakTracker()
         let children = (0..<3).map { ScriptedOperation.idle("child \($0)") }
         let compound = CompoundOperation(name: "compound", operations: children)
@@ -110,39 +107,17 @@ import OperationKitTestSupport
 
     @Test("An observer that is released by an event of its operation is released with no lock held")
     func releaseUnlocked() {
-        /// Uses the operation on another thread when it is released, and waits for that.
-        final class Observer: OperationObserver {
-            let operation: ScriptedOperation
-            let log: EventLog
-
-            init(_ operation: ScriptedOperation, _ log: EventLog) {
-                self.operation = operation
-                self.log = log
-            }
-
-            func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
-
-            deinit {
-                let (operation, log) = (operation, log)
-                let isDone = DispatchSemaphore(value: 0)
-                Thread.detachNewThread {
-                    operation.name = "renamed"
-                    isDone.signal()
-                }
-                log.add(isDone.wait(timeout: .now() + hangTimeout) == .success ? "unlocked" : "locked")
-            }
-        }
-        let log = EventLog()
-        let child = ScriptedOperation.idle("child")
+        let (child, isFree) = (ScriptedOperation.idle("child"), Shared<Bool?>(nil))
         let compound = CompoundOperation(name: "compound", operations: [child])
         do {
-            let observer = Observer(child, log)
+            let released = Released { isFree.value = answersOnAnotherThread { child.name = "renamed" } }
+            let observer = EventRecorder { _, _ in released.use() }
             compound.addObserver(observer)
             child.cancel()
             compound.removeObserver(observer)
         }
         child.start()
-        #expect(log.events == ["unlocked"])
+        #expect(isFree.value == true)
     }
 
     // In a process of their own: global observers cost other tests, which count what they do.
@@ -193,25 +168,16 @@ import OperationKitTestSupport
 
     @Test("An operation that moves into a composite is seen by the observers of that from then on")
     func moving() async throws {
-        let listener = EventRecorder()
-        let step = Step<Int, Int>("step") { $0.finish(with: $1) }
-        let macro = MacroOperation(step)
-        let longer = macro.then(Step<Int, Int>("next") { $0.finish(with: $1) })
+        let (listener, outer) = (EventRecorder(), EventRecorder())
+        let longer = MacroOperation(Step.increment("step")).then(Step.increment("next"))
         longer.name = "longer"
         longer.addObserver(listener)
         let compound = CompoundOperation(name: "compound")
-        longer.input = 1
-        try compound.addOperation(longer)
-        let outer = EventRecorder()
+        try compound.addOperation(longer.with(input: 1))
         compound.addObserver(outer)
         try await OperationQueue().run(compound)
         #expect(listener.events.first == "longer: added to compound")
-        #expect(
-            outer.events.filter { $0.hasPrefix("step: ") } == ["step: started", "step: running", "step: finished"])
-        #expect(
-            listener.events.filter { $0.hasPrefix("step: ") } == [
-                "step: started", "step: running", "step: finished",
-            ])
+        for seen in [listener, outer] { #expect(seen.events(of: "step") == ["started", "running", "finished"]) }
     }
 
     @Test("Events have the identifier of their operation, which does not change, and times that do not fall")
@@ -230,5 +196,85 @@ import OperationKitTestSupport
             last = event.time
         }
         #expect(last <= .now)
+    }
+}
+
+@Suite("Sequences of events", .hangGuard) struct OperationEventsTests {
+    private func read(_ events: OperationEvents) async -> [String] {
+        var read: [String] = []
+        for await event in events { read.append("\(event)") }
+        return read
+    }
+
+    @Test("A sequence has the events of a composite and of what is inside it, and ends with the composite")
+    func whole() async {
+        let compound = CompoundOperation(name: "compound", operations: [ScriptedOperation("child")])
+        let events = compound.events
+        OperationQueue().addOperation(compound)
+        #expect(
+            await read(events) == [
+                "“compound” started", "“compound” runs", "“child” started", "“child” runs", "“child” finished",
+                "“compound” finished",
+            ])
+    }
+
+    @Test("If events are not read, the oldest are dropped and counted, and the end never is")
+    func overflow() async throws {
+        let compound = CompoundOperation(name: "compound", maxConcurrentOperationCount: 1) {
+            for number in 0..<100 { ScriptedOperation("\(number)") }
+        }
+        let events = compound.events(bufferingNewest: 3)
+        try await OperationQueue().run(compound)
+        var read: [OperationEvent] = []
+        for await event in events { read.append(event) }
+        #expect(read.map(\.description) == ["“99” runs", "“99” finished", "“compound” finished"])
+        #expect(read.map(\.droppedCount) == [300, 0, 0])
+    }
+
+    @Test("The sequence of an operation that is released without having started ends") func released() async throws {
+        var operation: ScriptedOperation? = ScriptedOperation("work")
+        let events = operation?.events
+        operation?.cancel()
+        operation = nil
+        #expect(try await read(#require(events)) == ["“work” was cancelled"])
+    }
+
+    @Test("Cancelling the task that reads ends its sequence, and the operation is released of it")
+    func cancelled() async throws {
+        let tracker = LeakTracker()
+        let operation = tracker.track(ScriptedOperation.idle("work"))
+        let others = operation.events
+        let hasRead = Gate()
+        let task = Task { [events = operation.events] in
+            var count = 0
+            for await _ in events {
+                count += 1
+                if count == 2 { hasRead.open() }
+            }
+            return count
+        }
+        operation.start()
+        await hasRead.opened()
+        task.cancel()
+        #expect(await task.value == 2)
+        operation.finish()
+        #expect(await read(others) == ["“work” started", "“work” runs", "“work” finished"])
+    }
+
+    @Test("A sequence keeps no operation alive, read or not, and that of an operation that has finished is empty")
+    func notKept() async throws {
+        let tracker = LeakTracker()
+        var events: OperationEvents
+        do {
+            let operation = tracker.track(ScriptedOperation("work"))
+            _ = operation.events
+            try await OperationQueue().run(operation)
+            events = operation.events
+        }
+        await tracker.expectAllReleased()
+        #expect(await read(events).isEmpty)
+        events = tracker.track(ScriptedOperation("dropped")).events
+        await tracker.expectAllReleased()
+        #expect(await read(events).isEmpty)
     }
 }

@@ -1,6 +1,7 @@
 import OperationKitTestSupport
 
-/// Events of operations that wait before their `main()`, or do not come to it.
+@testable import OperationKit
+
 @Suite("Events of policies", .hangGuard) struct PolicyEventTests {
     private let recorder = EventRecorder()
     private let clock = ManualClock()
@@ -11,12 +12,9 @@ import OperationKitTestSupport
 
     private var events: [String] { recorder.events(of: "load") }
 
-    /// Suspends until an event of the operation was delivered.
     private func occurrence(of event: String) async {
         await recorder.occurrence(of: "load: \(event)")
     }
-
-    // MARK: - Conditions
 
     @Test("Each condition is waited for, in its order, and the operation runs after the last one")
     func conditions() async {
@@ -72,9 +70,7 @@ import OperationKitTestSupport
         func evaluate(for operation: AsyncOperation) async throws -> ConditionResult { .satisfied }
     }
 
-    @Test(
-        "A prerequisite has events of its own, before the operation that needs it runs, whose observers do not see them"
-    )
+    @Test("A prerequisite has events of its own, which observers of the operation that needs it do not see")
     func prerequisite() async {
         let all = EventRecorder()
         let condition = SignedIn(gate: Gate(), login: all.observe(ScriptedOperation("login")))
@@ -90,22 +86,11 @@ import OperationKitTestSupport
                 + tail.map { "load: \($0)" })
     }
 
-    // MARK: - Resources
-
-    /// An operation that has exclusive access to the database until it is finished.
-    private func holder(_ database: ExclusiveAccess) -> ScriptedOperation {
-        let holder = ScriptedOperation.idle("holder")
-        holder.require(database)
-        holder.start()
-        return holder
-    }
-
     private let waitingForDatabase = "waiting for exclusive access to “database”, held by “holder”"
 
     @Test("Several resources are waited for together, after the conditions") func severalResources() async {
         let (database, host, gate) = (ExclusiveAccess("database"), ConcurrencyLimit("host", 1), Gate())
-        let holder = ScriptedOperation.idle("holder")
-        for resource in [database, host] { holder.require(resource) }
+        let holder = EventLog().held("holder", database, host)
         holder.start()
         let operation = load()
         for resource in [database, host] { operation.require(resource) }
@@ -131,7 +116,8 @@ import OperationKitTestSupport
         let (database, circuit) = (
             ExclusiveAccess("database", maximumWaiting: 1), CircuitBreaker("service", minimumCalls: 1, clock: clock)
         )
-        let holder = holder(database)
+        let holder = EventLog().held("holder", database)
+        holder.start()
         let first = ScriptedOperation { $0.finish(withError: TestError.first) }
         first.require(circuit)
         first.start()
@@ -157,10 +143,6 @@ import OperationKitTestSupport
         holder.finish()
     }
 
-    // MARK: - Timeouts
-
-    // MARK: - Attempts
-
     /// Three attempts with a second in between, of an operation whose attempts fail up to a number.
     private func retry(failures: Int, _ change: (inout RetryPolicy) -> Void = { _ in }) -> RetryOperation<Void, Void> {
         var policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
@@ -184,9 +166,7 @@ import OperationKitTestSupport
 
     private let start = ["load: started", "load: running"]
 
-    @Test(
-        "Each attempt is a child, and a retry is an event of the operation between them, but not after the last one",
-        arguments: [2, 3])
+    @Test("Each attempt is a child, and a retry an event between two of them", arguments: [2, 3])
     func retries(failures: Int) async {
         retry(failures: failures).start()
         for number in 1...2 {
@@ -247,9 +227,7 @@ import OperationKitTestSupport
     func hedging() async {
         let begun = Shared<[Int: ScriptedOperation]>([:])
         let hedged = HedgedOperation(after: .seconds(1), name: "load") { number in
-            ScriptedOperation(
-                main: { [weak begun] attempt in begun?.change { $0[number] = attempt } },
-                didCancel: { $0.finish(withError: CancellationError()) })
+            ScriptedOperation.stoppable { [weak begun] attempt in begun?.change { $0[number] = attempt } }
         }
         hedged.clock = clock
         recorder.observe(hedged).start()
@@ -264,5 +242,82 @@ import OperationKitTestSupport
             ])
         #expect(events.count == 3 + 5 + 4)
         begun.value = [:]
+    }
+
+    /// Operations whose work is a closure, which ends as an error says, or succeeds.
+    private static let makers: [@Sendable (TestError?) -> AsyncOperation] = [
+        { error in ScriptedOperation { $0.finish(withError: error) } },
+        { error in AsyncBlockOperation { finish in elsewhere { finish(error) } } },
+        { error in IOBlockOperation<Void, Int> { _ in if let error { throw error } else { return 1 } } },
+        { error in
+            IOBlockOperation<Void, Int>.finishing { _, finish in
+                elsewhere { if let error { finish(error) } else { finish(with: 1) } }
+            }
+        },
+        { error in TaskOperation { if let error { throw error } } },
+        { error in IOTaskOperation<Void, Void> { _ in if let error { throw error } } },
+        { error in
+            Strategy.sequentialItems.make { _, completion in elsewhere { completion(error) } }.makeOperation(on: [1])
+        },
+    ]
+
+    @Test("Operations of every kind have the same events", arguments: makers.indices) func kinds(index: Int) async {
+        func observed(_ error: TestError?, _ recorder: EventRecorder) -> AsyncOperation {
+            let operation = recorder.observe(Self.makers[index](error))
+            operation.name = "load"
+            return operation
+        }
+        for error in [nil, TestError.first] {
+            let recorder = EventRecorder()
+            let operation = observed(error, recorder)
+            operation.start()
+            await recorder.end(of: "load")
+            let isRun = index == Self.makers.count - 1
+            let end = error.map { isRun ? "finished: failures of item 0" : "finished: \($0)" } ?? "finished"
+            #expect(recorder.events(of: "load") == ["started", "running", end], "\(type(of: operation))")
+        }
+        let cancelled = observed(nil, recorder)
+        cancelled.cancel()
+        cancelled.start()
+        #expect(events == ["cancelled", "finished: cancelled"], "\(type(of: cancelled))")
+    }
+
+    @Test("Events come around the work, and find the operation in their state") func states() {
+        let log = EventLog()
+        let recorder = EventRecorder { operation, event in
+            let states = [
+                operation.isExecuting ? "executing" : nil, operation.isCancelled ? "cancelled" : nil,
+                operation.isFinished ? "finished" : nil, operation.error == nil ? nil : text(operation.error),
+            ]
+            log.add("\(event.kind.line): \(states.compactMap(\.self).joined(separator: ", "))")
+        }
+        let operation = ScriptedOperation(
+            "load", main: { _ in log.add("main") },
+            didCancel: {
+                log.add("didCancel")
+                $0.finish(withError: TestError.first)
+            })
+        operation.asyncCompletionBlock = { _ in log.add("asyncCompletionBlock") }
+        recorder.observe(operation).start()
+        operation.cancel()
+        #expect(
+            log.events == [
+                "started: executing", "running: executing", "main", "cancelled: executing, cancelled", "didCancel",
+                "asyncCompletionBlock", "finished: first: cancelled, finished, first",
+            ])
+    }
+
+    @Test("Events call an operation what it is called when they are delivered") func names() {
+        let operation = recorder.observe(ScriptedOperation.idle("first"))
+        let compound = CompoundOperation(name: "all", operations: [operation])
+        operation.name = "second"
+        operation.start()
+        operation.name = "third"
+        operation.finish()
+        #expect(
+            recorder.events == [
+                "first: added to all", "second: started", "second: running", "third: finished",
+            ])
+        compound.cancel()
     }
 }

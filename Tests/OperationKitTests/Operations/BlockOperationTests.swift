@@ -1,84 +1,117 @@
 import OperationKitTestSupport
 
-/// The guarantees of the life cycle for the operations that are made of a block.
-@Suite("Block operations", .hangGuard) struct BlockOperationTests {
+@Suite("Closures as operations", .hangGuard) struct BlockOperationTests {
     enum Kind: CaseIterable {
-        case asynchronous, throwing
+        case asynchronous, throwing, synchronous, task, withInput
 
-        func make(_ name: String? = nil, _ body: @escaping @Sendable () throws -> Void) -> AsyncOperation {
+        func make(_ body: @escaping @Sendable () throws -> Int) -> AsyncOperation {
             switch self {
             case .asynchronous:
-                AsyncBlockOperation(name: name) { finish in
-                    do { try body() } catch { return finish(error) }
+                AsyncBlockOperation(name: "block") { finish in
+                    do { _ = try body() } catch { return finish(error) }
                     finish()
                 }
-            case .throwing: ThrowingBlockOperation(name: name) { try body() }
+            case .throwing: ThrowingBlockOperation(name: "block") { _ = try body() }
+            case .synchronous: IOBlockOperation<Void, Int>(name: "block") { _ in try body() }
+            case .task: TaskOperation(name: "block") { try body() }
+            case .withInput:
+                IOTaskOperation<Void, Int>(name: "block") { _ in
+                    await Task.yield()
+                    return try body()
+                }
             }
         }
     }
 
-    private static let outcomes = [TestError?.none, .first]
-
-    @Test("The block decides the outcome", arguments: Start.allCases, Kind.allCases)
-    func blockDecides(start: Start, kind: Kind) async {
-        for error in Self.outcomes {
-            let operation = kind.make("block") { if let error { throw error } }
+    @Test("The closure decides the outcome", arguments: Start.allCases, Kind.allCases)
+    func outcome(start: Start, kind: Kind) async {
+        for error in [nil, TestError.first, CancellationError()] as [(any Error)?] {
+            let operation = kind.make { if let error { throw error } else { 42 } }
             await start(operation)
-            #expect(operation.name == "block")
-            #expect(operation.isFinished && !operation.isExecuting && text(operation.error) == text(error))
+            #expect(operation.name == "block" && operation.isFinished && !operation.isExecuting)
+            #expect(text(operation.error) == text(error) && !operation.isCancelled)
+            guard let operation = operation as? IOOperation<Void, Int> else { continue }
+            let value = await Task { try await operation.value }.result
+            #expect(operation.output == (error == nil ? 42 : nil) && text(value.failure) == text(error))
+        }
+    }
+
+    @Test("The closure runs unless it was ended before, and is released", arguments: Start.allCases, Kind.allCases)
+    func released(start: Start, kind: Kind) async {
+        let ends: [@Sendable (AsyncOperation) -> Void] = [
+            { _ in }, { $0.cancel(withError: TestError.reason) }, { $0.finish(withError: TestError.reason) },
+        ]
+        for (index, end) in ends.enumerated() {
+            let (log, tracker) = (EventLog(), LeakTracker())
+            func holding() -> AsyncOperation {
+                let token = tracker.token("closure")
+                return kind.make {
+                    log.add("\(token.use())")
+                    return 1
+                }
+            }
+            let operation = holding()
+            await start(operation) { end(operation) }
+            #expect(operation.isFinished && text(operation.error) == (index == 0 ? "success" : "reason"))
+            #expect(log.events.isEmpty == (index > 0))
+            await tracker.expectAllReleased()
         }
     }
 
     @Test(
-        "An operation that is cancelled or finished before its start ends with that outcome, without its block",
-        arguments: Start.allCases, Kind.allCases)
-    func endedBeforeStart(start: Start, kind: Kind) async {
-        for isCancelled in [true, false] {
-            let operation = kind.make { Issue.record("The block runs.") }
-            await start(operation) {
-                if isCancelled {
-                    operation.cancel(withError: TestError.reason)
-                } else {
-                    operation.finish(withError: TestError.reason)
-                }
-            }
-            #expect(operation.isFinished && text(operation.error) == "reason")
+        "A block whose operation is cancelled goes on, and decides the outcome",
+        arguments: [Kind.asynchronous, .throwing, .synchronous], [TestError?.none, .first])
+    func cancelledWhileExecuting(kind: Kind, error: TestError?) async {
+        let (begun, cancelled) = (Gate(), Gate())
+        let operation = kind.make {
+            begun.open()
+            cancelled.pass()
+            if let error { throw error }
+            return 1
         }
+        let run = Task { try await OperationQueue().run(operation) }
+        await begun.opened()
+        operation.cancel()
+        #expect(operation.isCancelled && operation.isExecuting)
+        cancelled.open()
+        #expect(await text(run.result.failure) == text(error))
+        #expect(operation.isFinished && text(operation.error) == text(error))
     }
 
-    @Test("A block whose operation is cancelled goes on, and decides the outcome", arguments: Kind.allCases)
-    func cancelledWhileExecuting(kind: Kind) async {
-        for error in Self.outcomes {
-            let (begun, cancelled) = (Gate(), Gate())
-            let operation = kind.make {
-                begun.open()
-                cancelled.pass()
-                if let error { throw error }
-            }
-            let run = Task { try await OperationQueue().run(operation) }
-            await begun.opened()
-            operation.cancel()
-            #expect(operation.isCancelled && operation.isExecuting)
-            cancelled.open()
-            #expect(await text(run.result.failure) == text(error))
-            #expect(operation.isFinished && text(operation.error) == text(error))
+    @Test("A cancelled closure's output stands, and the reason takes the place of its error", arguments: [false, true])
+    func cancelled(isIgnored: Bool) async throws {
+        let (begun, never) = (Gate(), Gate())
+        let operation = TaskOperation {
+            begun.open()
+            await never.opened()
+            if !isIgnored { try Task.checkCancellation() }
+            return 1
         }
+        operation.start()
+        await begun.opened()
+        operation.cancel(withError: TestError.reason)
+        try? await operation.finished()
+        #expect(operation.isCancelled && operation.output == (isIgnored ? 1 : nil))
+        #expect(text(operation.error) == (isIgnored ? "success" : "reason"))
     }
 
-    @Test("An operation releases its block when it finishes", arguments: Start.allCases, Kind.allCases)
-    func releasesBlock(start: Start, kind: Kind) async {
-        for isCancelled in [false, true] {
-            let tracker = LeakTracker()
-            let operation = Self.holding(tracker, kind)
-            await start(operation) { if isCancelled { operation.cancel() } }
-            await tracker.expectAllReleased()
-            #expect(operation.isFinished)
+    @Test(
+        "The priority of the task follows the quality of service at the start",
+        arguments: [
+            (QualityOfService.userInteractive, TaskPriority.high), (.userInitiated, .userInitiated),
+            (.default, .medium), (.utility, .utility), (.background, .background),
+        ])
+    func priority(
+        quality: QualityOfService, priority: TaskPriority
+    ) async throws {
+        let operation = TaskOperation { Task.currentPriority }
+        operation.qualityOfService = quality
+        // Read without awaiting: a caller that waits for a task lends it a higher priority.
+        await onThread {
+            operation.start()
+            operation.waitUntilFinished()
         }
-    }
-
-    private static func holding(_ tracker: LeakTracker, _ kind: Kind) -> AsyncOperation {
-        let token = tracker.token("block")
-        return kind.make { token.use() }
+        #expect(operation.output == priority)
     }
 
     @Test("A block may finish its operation later, on another thread; of several calls, the first one decides")
@@ -100,9 +133,7 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    @Test(
-        "A `ThrowingBlockOperation` that is given an outcome while its block runs ends with that when the block returns"
-    )
+    @Test("A `ThrowingBlockOperation` that is given an outcome at work ends with it when the block returns")
     func finishedWhileExecuting() async {
         let (begun, finished) = (Gate(), Gate())
         let operation = ThrowingBlockOperation {
@@ -118,31 +149,80 @@ import OperationKitTestSupport
         await ended
         #expect(operation.isFinished && text(operation.error) == "first")
     }
+}
 
-    /// A dependent, or other code that sees the end, must not take a cancelled operation for a successful one.
-    @Test("A `ThrowingBlockOperation` that reads as finished and has not run its block has an error")
-    func finishedWithoutRunning() async {
-        struct Subject: Sendable {
-            let hasRun: Shared<Bool>
-            let operation: ThrowingBlockOperation
+/// `main()` is public, because Foundation's is. A class that seals it does its work elsewhere, where callers cannot reach it.
+@Suite("Classes that seal main()", .hangGuard) struct SealedMainTests {
+    private typealias Made = (operation: AsyncOperation, callMain: @Sendable () -> Void)
+
+    private static func plain(_ operation: AsyncOperation) -> Made { (operation, { operation.main() }) }
+
+    private static func typed<Input, Output>(_ operation: IOOperation<Input, Output>, _ input: Input) -> Made {
+        operation.input = input
+        return (
+            operation,
+            {
+                operation.main()
+                operation.main(input: input)
+            }
+        )
+    }
+
+    /// Operations that work once, and a call of their `main()`.
+    private static let leaves: [@Sendable (@escaping @Sendable () -> Void) -> Made] = [
+        { work in
+            plain(
+                AsyncBlockOperation {
+                    work(); $0()
+                })
+        }, { work in plain(ThrowingBlockOperation { work() }) },
+        { work in
+            let delay = DelayOperation(for: .zero)
+            delay.asyncCompletionBlock = { _ in work() }
+            return plain(delay)
+        },
+        { work in typed(TaskOperation { work() }, ()) },
+        { work in typed(IOTaskOperation<Int, Void> { _ in work() }, 1) },
+        { work in typed(IOBlockOperation<Int, Void> { _ in work() }, 1) },
+        { work in typed(MapOperation<Int, Void> { _ in work() }, [1]) },
+        { work in typed([TaskOperation { work() }].gathered(), ()) },
+        { work in typed(Items(work).makeOperation(on: [1]), [1]) },
+    ]
+
+    private static let composites: [@Sendable (@escaping @Sendable () -> Void) -> Made] =
+        CompositeTests.Kind.allCases.map { kind in
+            { work in
+                let count = IOBlockOperation<Void, Int> {
+                    work()
+                    return 1
+                }
+                return typed(kind.make(count), ())
+            }
         }
-        let wrong = Shared(0)
-        let seed = SplitMix64.freshSeed()
-        await race(
-            rounds: 3_000, seed: seed,
-            prepare: { _ in
-                let hasRun = Shared(false)
-                return Subject(hasRun: hasRun, operation: ThrowingBlockOperation { hasRun.value = true })
-            },
-            [
-                { @Sendable in $0.operation.start() },
-                { @Sendable in $0.operation.cancel() },
-                { @Sendable subject in
-                    while !subject.operation.isFinished { sched_yield() }
-                    if !subject.hasRun.value, subject.operation.error == nil { wrong.change { $0 += 1 } }
-                },
-            ],
-            check: { _, _ in })
-        #expect(wrong.value == 0, "seed \(seed)")
+
+    private static let makers = leaves + composites
+
+    final class Items: SequentialItemOperation, Sendable {
+        let work: @Sendable () -> Void
+
+        init(_ work: @escaping @Sendable () -> Void) {
+            self.work = work
+        }
+
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
+            work()
+            completion(nil)
+        }
+    }
+
+    @Test("Calling `main()` by hand does nothing, before and after the life", arguments: makers.indices)
+    func byHand(_ index: Int) async throws {
+        let count = Shared(0)
+        let (operation, callMain) = Self.makers[index]({ count.change { $0 += 1 } })
+        callMain()
+        #expect(count.value == 0 && !operation.isFinished, "\(type(of: operation))")
+        try await OperationQueue().run(operation)
+        callMain()
+        #expect(count.value == 1 && operation.error == nil, "\(type(of: operation))")
     }
 }

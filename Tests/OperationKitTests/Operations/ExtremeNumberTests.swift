@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// Every number and duration that callers may give, at its extremes: nothing overflows, and nothing hangs.
 @Suite("Numbers at the edge", .hangGuard) struct ExtremeNumberTests {
     /// Runs an operation that may wait for as long as it likes, describes it, and cancels it.
     private static func live(_ operation: AsyncOperation) async {
@@ -68,9 +67,8 @@ import OperationKitTestSupport
         await Self.live(guarded)
     }
 
-    @Test("A number of operations or of children may be as high as can be", arguments: [Int.max, 1]) func number(
-        _ number: Int
-    ) async throws {
+    @Test("A number of operations or of children may be as high as can be", arguments: [Int.max, 1])
+    func number(_ number: Int) async throws {
         let queue = OperationQueue()
         #expect(try await queue.map([1, 2], limit: number) { $0 } == [1, 2])
         await #expect(throws: OperationQueueError.self) { try await queue.map([1], limit: -number) { $0 } }

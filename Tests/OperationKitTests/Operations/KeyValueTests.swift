@@ -23,8 +23,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "Foundation asks whether a dependent is ready once the operation reads as finished", arguments: Start.allCases)
+    @Test("Foundation asks a dependent once the operation reads as finished", arguments: Start.allCases)
     func asksDependent(start: Start) async {
         let operation = ScriptedOperation()
         let probe = Probe(of: operation)
@@ -56,9 +55,7 @@ import OperationKitTestSupport
         func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
     }
 
-    @Test(
-        "`willChangeValue(forKey:)` precedes the change of `isExecuting` and `isFinished`, `didChangeValue` follows it"
-    )
+    @Test("`willChangeValue(forKey:)` precedes a change of state, and `didChangeValue` follows it")
     func announcements() {
         let announcements = Announcements()
         SchedulingProbe.observed(by: announcements) {

@@ -48,10 +48,7 @@ import OperationKitTestSupport
 
     /// No operation of the queue's for each child, and after 256 of them others get their turn. Where several workers may
     /// be at work, each requests the next one; the last of these finds nothing left.
-    @Test(
-        "A thousand children take four turns of the queue, or five where more than one may run at the same time",
-        arguments: [(1, 4), (2, 5), (-1, 5)]
-    )
+    @Test("A thousand children take four turns of the queue, five in parallel", arguments: [(1, 4), (2, 5), (-1, 5)])
     func turns(limit: Int, turns: Int) {
         let composites = HeldComposites.count { queue in
             let children = (0..<1_000).map { _ in ScriptedOperation { $0.finish() } }

@@ -10,21 +10,16 @@ import OperationKitTestSupport
         let outcome: String
         let isCancelled: Bool
         let runs: Bool
-        var before: Steps = { _ in }
-        var main: Steps = { $0.finish() }
-        var after: Steps = { _ in }
-
-        private init(_ description: String, _ outcome: String, isCancelled: Bool = false, before: @escaping Steps) {
-            (testDescription, self.outcome, self.isCancelled) = (description, outcome, isCancelled)
-            (runs, self.before) = (false, before)
-        }
+        let before: Steps
+        let main: Steps
+        let after: Steps
 
         private init(
-            _ description: String, _ outcome: String, isCancelled: Bool = false, main: @escaping Steps,
-            after: @escaping Steps
+            _ description: String, _ outcome: String, isCancelled: Bool = false, before: Steps? = nil,
+            main: @escaping Steps = { $0.finish() }, after: @escaping Steps = { _ in }
         ) {
-            (testDescription, self.outcome, self.isCancelled) = (description, outcome, isCancelled)
-            (runs, self.main, self.after) = (true, main, after)
+            (testDescription, self.outcome, self.isCancelled, runs) = (description, outcome, isCancelled, before == nil)
+            (self.before, self.main, self.after) = (before ?? { _ in }, main, after)
         }
 
         static let all = [
@@ -66,51 +61,52 @@ import OperationKitTestSupport
                     #expect(!$0.finish())
                     $0.cancel(withError: TestError.reason)
                 }),
-            Life("succeeds in its work, and fails again", "success") {
-                $0.finish()
-                #expect(!$0.finish(withError: TestError.second))
-            } after: {
-                $0.cancel()
-            },
-            Life("is cancelled twice in its work", "cancelled", isCancelled: true) {
-                $0.cancel()
-                $0.cancel(withError: TestError.reason)
-            } after: {
-                $0.cancel()
-            },
-            Life("is cancelled with a reason in its work", "reason", isCancelled: true) {
-                $0.cancel(withError: TestError.reason)
-            } after: {
-                $0.start()
-            },
+            Life(
+                "succeeds in its work, and fails again", "success",
+                main: {
+                    $0.finish()
+                    #expect(!$0.finish(withError: TestError.second))
+                }, after: { $0.cancel() }),
+            Life(
+                "is cancelled twice in its work", "cancelled", isCancelled: true,
+                main: {
+                    $0.cancel()
+                    $0.cancel(withError: TestError.reason)
+                }, after: { $0.cancel() }),
+            Life(
+                "is cancelled with a reason in its work", "reason", isCancelled: true,
+                main: { $0.cancel(withError: TestError.reason) }, after: { $0.start() }),
         ]
 
-        /// What observers are told.
         var events: [String] {
             (runs ? ["started", "running"] : []) + (isCancelled ? ["cancelled"] : [])
                 + [outcome == "success" ? "finished" : "finished: \(outcome)"]
         }
     }
 
-    @Test(
-        "The first outcome is delivered once, and what is cancelled or finished before its start runs nothing",
-        arguments: Start.allCases, Life.all)
+    @Test("The first outcome is delivered once, before all else of the end", arguments: Start.allCases, Life.all)
     func lives(start: Start, life: Life) async {
-        let (log, recorder, returned) = (EventLog(), EventRecorder(), Gate())
+        let (log, recorder, returned, called) = (EventLog(), EventRecorder(), Gate(), Gate())
         let operation = recorder.observe(
-            ScriptedOperation(
-                "load",
-                main: {
-                    log.add("main")
-                    life.main($0)
-                    returned.open()
-                }, didCancel: { $0.finish(withError: CancellationError()) }))
+            ScriptedOperation.stoppable("load") {
+                log.add("main")
+                life.main($0)
+                returned.open()
+            })
         operation.asyncCompletionBlock = { [unowned operation] error in
-            log.add("\(text(error)) \(text(operation.error)), executing \(operation.isExecuting)")
+            let states = "executing \(operation.isExecuting), finished \(operation.isFinished)"
+            log.add("\(text(error)) \(text(operation.error)), \(states)")
             // Neither has an effect any more.
             #expect(!operation.finish(withError: TestError.second))
             operation.cancel(withError: TestError.second)
         }
+        operation.completionBlock = {
+            log.add("completionBlock, finished \(operation.isFinished)")
+            called.open()
+        }
+        let dependent = BlockOperation { log.add("dependent") }
+        dependent.addDependency(operation)
+        OperationQueue().addOperation(dependent)
         await start(operation) {
             life.before(operation)
             #expect(!operation.isFinished && operation.error == nil)
@@ -118,9 +114,13 @@ import OperationKitTestSupport
         // Code that waits for the end may go on before `main()` returns.
         if life.runs { await returned.opened() }
         await recorder.end(of: "load")
+        await onThread { dependent.waitUntilFinished() }
+        await called.opened()
         life.after(operation)
-        #expect(
-            log.events == (life.runs ? ["main"] : []) + ["\(life.outcome) \(life.outcome), executing \(life.runs)"])
+        let outcome = "\(life.outcome) \(life.outcome), executing \(life.runs), finished false"
+        let events = (life.runs ? ["main"] : []) + [outcome]
+        #expect(Array(log.events.prefix(events.count)) == events && log.events.count == events.count + 2)
+        #expect(Set(log.events.suffix(2)) == ["dependent", "completionBlock, finished true"])
         #expect(recorder.events(of: "load") == life.events)
         #expect(operation.isFinished && !operation.isExecuting && operation.isCancelled == life.isCancelled)
         #expect(text(operation.error) == life.outcome)
@@ -172,5 +172,56 @@ import OperationKitTestSupport
         await onThread { operation.start() }
         await called.opened()
         #expect(!operation.isCancelled)
+    }
+
+    @Test("`asyncCompletionBlock` is called on the thread that ends the operation") func threadOfEnd() async {
+        let operation = ScriptedOperation.idle()
+        let thread = Shared<Thread?>(nil)
+        operation.asyncCompletionBlock = { _ in thread.value = Thread.current }
+        await onThread { operation.start() }
+        let isTheSame = await onThread {
+            operation.finish()
+            return thread.value === Thread.current
+        }
+        #expect(isTheSame)
+        // A thread holds what it runs.
+        thread.value = nil
+    }
+
+    @Test("`asyncCompletionBlock` can be replaced and removed until the end, and set after an outcome before the start")
+    func replacedAndRemoved() async {
+        let log = EventLog()
+        let (replaced, removed, ended) = (ScriptedOperation.idle(), ScriptedOperation.idle(), ScriptedOperation())
+        for operation in [replaced, removed] {
+            operation.asyncCompletionBlock = { _ in log.add("first") }
+            operation.start()
+        }
+        replaced.asyncCompletionBlock = { log.add("second, \(text($0))") }
+        removed.asyncCompletionBlock = nil
+        replaced.finish()
+        removed.finish()
+        ended.finish(withError: TestError.first)
+        ended.asyncCompletionBlock = { log.add("third, \(text($0))") }
+        await onThread { ended.start() }
+        #expect(log.events == ["second, success", "third, first"])
+        #expect(replaced.asyncCompletionBlock == nil)
+    }
+
+    @Test("An `asyncCompletionBlock` that is set in the call of another one is dropped") func setInItself() async {
+        let tracker = LeakTracker()
+        let log = EventLog()
+        let operation = ScriptedOperation()
+        operation.asyncCompletionBlock = { [unowned operation] _ in
+            log.add("first")
+            let token = tracker.token("inner block")
+            operation.asyncCompletionBlock = { _ in
+                token.use()
+                log.add("second")
+            }
+            log.add("set \(operation.asyncCompletionBlock != nil)")
+        }
+        await onThread { operation.start() }
+        #expect(log.events == ["first", "set false"])
+        await tracker.expectAllReleased()
     }
 }

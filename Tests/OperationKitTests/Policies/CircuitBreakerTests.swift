@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Circuit breakers that operations require.
 @Suite("Circuit breakers of operations", .hangGuard) struct CircuitBreakerTests {
     /// A clock that calls a closure when it is asked for the time.
     private struct TellingClock: Clock {
@@ -33,16 +32,14 @@ import OperationKitTestSupport
     private func call(
         _ circuit: CircuitBreaker, _ outcome: Result<Void, any Error>? = .success(())
     ) -> ScriptedOperation {
-        let operation = ScriptedOperation(
-            "call",
-            main: { [log] operation in
-                log.add("call")
-                switch outcome {
-                case .success: operation.finish()
-                case .failure(let error): operation.finish(withError: error)
-                case nil: break
-                }
-            }, didCancel: { $0.finish(withError: CancellationError()) })
+        let operation = ScriptedOperation.stoppable("call") { [log] operation in
+            log.add("call")
+            switch outcome {
+            case .success: operation.finish()
+            case .failure(let error): operation.finish(withError: error)
+            case nil: break
+            }
+        }
         operation.require(circuit)
         return operation
     }
@@ -87,8 +84,7 @@ import OperationKitTestSupport
         #expect(circuit.state == .closed)
     }
 
-    @Test(
-        "A trial that fails opens the circuit again, and one that is cancelled or released leaves its place to another")
+    @Test("A trial that fails opens the circuit again, one that is cancelled or released leaves its place to another")
     func trialsThatDoNotSucceed() async {
         let circuit = makeCircuit()
         open(circuit)
@@ -149,22 +145,16 @@ import OperationKitTestSupport
         #expect(circuit.state == .open)
     }
 
-    @Test(
-        "It is asked before anything is waited for, and again at the grant, when everything is given back immediately")
+    @Test("It is asked before anything is waited for, and at the grant, when everything is given back immediately")
     func askedTwice() async throws {
         let circuit = makeCircuit()
         let (database, api) = (ExclusiveAccess("database"), RateLimit("api", 2, per: .seconds(10), clock: clock))
-        let holder = ScriptedOperation.idle("holder")
-        holder.require(database)
+        let holder = log.held("holder", database)
         holder.start()
         let (waiting, completed) = (call(circuit), Gate())
         let isFree = Shared(false)
         for resource in [database, api] as [OperationResource] { waiting.require(resource) }
-        let next = ScriptedOperation("next") { [log] operation in
-            log.add("next")
-            operation.finish()
-        }
-        for resource in [database, api] as [OperationResource] { next.require(resource) }
+        let next = ScriptedOperation.named("next", in: log, requiring: [database, api])
         waiting.asyncCompletionBlock = { _ in
             isFree.value = database.waitingCount == 0
             completed.open()
@@ -181,8 +171,7 @@ import OperationKitTestSupport
         await eventually("next does not run") { log.events.last == "next" }
         #expect(isFree.value && waiting.error is CircuitOpenError)
         #expect(clock.deadlines.count <= 1)
-        let last = ScriptedOperation("last")
-        last.require(api)
+        let last = ScriptedOperation.named("last", in: log, requiring: [api])
         last.start()
         #expect(last.error == nil && last.isFinished)
     }
@@ -207,9 +196,8 @@ import OperationKitTestSupport
         #expect(next.isFinished && log.events == ["next"])
     }
 
-    @Test("The outcome of a compound and of operations that never began counts as that of others") func compounds()
-        async throws
-    {
+    @Test("The outcome of a compound and of operations that never began counts as that of others")
+    func compounds() async throws {
         let circuit = makeCircuit(minimumCalls: 1)
         let skipped = call(circuit)
         skipped.addStartHandler(.last) { _ in throw TestError.first }
@@ -225,7 +213,6 @@ import OperationKitTestSupport
     }
 }
 
-/// What a breaker decides, without operations.
 @Suite("CircuitBreaker") struct CircuitBreakerDecisionTests {
     private typealias Machine = CircuitBreakerStateMachine
 

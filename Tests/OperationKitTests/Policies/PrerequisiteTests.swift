@@ -61,9 +61,7 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    @Test(
-        "A prerequisite that waits for the operation which needs it, or for what is around that, is an error",
-        arguments: [false, true])
+    @Test("A prerequisite that waits for what needs it, or what is around that, is an error", arguments: [false, true])
     func waitsForItself(isInside: Bool) async throws {
         let login = logged("login")
         let work = work(needing: login)
@@ -77,8 +75,7 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && !login.isFinished)
     }
 
-    @Test(
-        "A prerequisite that is not run may be released before what it depends on has ended", arguments: [false, true])
+    @Test("A prerequisite that is not run may be released before its dependencies end", arguments: [false, true])
     func notRun(isRefused: Bool) async throws {
         let leaks = LeakTracker()
         // Often, as the thread that has started the work may come late to cancelling what asks for the prerequisite.
@@ -101,9 +98,7 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    @Test(
-        "A prerequisite is cancelled with the operation that waits for it, which is not evaluated, also if that goes on and succeeds",
-        arguments: [false, true])
+    @Test("A prerequisite is cancelled with what needs it, and no success evaluates that", arguments: [false, true])
     func cancelled(goesOn: Bool) async {
         let leaks = LeakTracker()
         let login = goesOn ? ScriptedOperation("login") { [log] _ in log.add("login") } : endless("login")
@@ -129,9 +124,8 @@ import OperationKitTestSupport
         #expect(log.events == (goesOn ? ["login"] : ["login", "stop login"]))
     }
 
-    @Test("A prerequisite that is used already is an error that names it", arguments: 0..<5) func used(index: Int)
-        async throws
-    {
+    @Test("A prerequisite that is used already is an error that names it", arguments: 0..<5)
+    func used(index: Int) async throws {
         let login = endless("login")
         let work = work(needing: login)
         let compound = CompoundOperation()
@@ -165,8 +159,6 @@ import OperationKitTestSupport
         hold.start()
         if index < 4 { login.finish() }
     }
-
-    // MARK: - Resources
 
     @Test("A prerequisite is inside what is around the operation that waits for it", arguments: [false, true])
     func order(isNested: Bool) async throws {
@@ -208,9 +200,7 @@ import OperationKitTestSupport
         try await work.finished()
     }
 
-    @Test(
-        "A prerequisite that requires what is around the operation that waits for it ends with an error that names both"
-    )
+    @Test("A prerequisite that requires what is around the operation that needs it is an error that names both")
     func ring() async throws {
         let login = logged("login", database)
         let sync = CompoundOperation(name: "sync", operations: [work(needing: login)])

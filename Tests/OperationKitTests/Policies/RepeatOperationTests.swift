@@ -26,11 +26,6 @@ import OperationKitTestSupport
         return leaks.track(poll)
     }
 
-    private func expectNothingLeft() async {
-        await clock.expectNoSleepers()
-        await leaks.expectAllReleased()
-    }
-
     @Test("Runs are repeated until the condition holds, and the last output is that of the operation")
     func until() async throws {
         do {
@@ -42,7 +37,7 @@ import OperationKitTestSupport
             #expect(try await poll.value == 3)
             #expect(poll.attemptCount == 3 && log.events == ["run 1", "run 2", "run 3"])
         }
-        await expectNothingLeft()
+        await clock.expectNothingLeft(leaks)
     }
 
     @Test("A run that takes long skips what would begin meanwhile, and does not move what comes later")
@@ -83,8 +78,6 @@ import OperationKitTestSupport
         await #expect(throws: TestError.second) { try await poll.value }
     }
 
-    // MARK: - Cancelling
-
     @Test("Cancelling a repetition between runs ends it immediately, and leaves no deadline behind")
     func cancelledBetweenRuns() async {
         do {
@@ -95,12 +88,10 @@ import OperationKitTestSupport
             await #expect(throws: TestError.reason) { try await poll.value }
             #expect(poll.attemptCount == 1)
         }
-        await expectNothingLeft()
+        await clock.expectNothingLeft(leaks)
     }
 
-    @Test(
-        "Cancelling a repetition during a run ends it after that, and only a failure of the run stands",
-        arguments: [nil, TestError.first])
+    @Test("Cancelling during a run ends it after that, and only a failure stands", arguments: [nil, TestError.first])
     func cancelledDuringARun(error: TestError?) async {
         do {
             let (begun, log, leaks) = (Gate(), log, leaks)
@@ -123,10 +114,8 @@ import OperationKitTestSupport
             }
             #expect(log.events.isEmpty)
         }
-        await expectNothingLeft()
+        await clock.expectNothingLeft(leaks)
     }
-
-    // MARK: - Scale, descriptions and progress
 
     @Test("A repetition that runs for very long keeps nothing of the runs that have ended") func veryMany() async throws
     {
@@ -185,8 +174,6 @@ import OperationKitTestSupport
         #expect(try await poll.value == 3)
         #expect(progress.fractionCompleted == 1)
     }
-
-    // MARK: - Schedules
 
     @Test("A machine: runs are due at multiples of the interval, and those that passed during a run are skipped")
     func ticks() {

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Small programs of operations that require resources, explored completely.
 @Suite("ResourceStateMachine in programs") struct ResourceProgramTests {
     @Test(
         "In every small program all ends that can, in the order that the rules say, in whatever order it happens",

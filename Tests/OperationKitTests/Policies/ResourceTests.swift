@@ -10,7 +10,6 @@ extension EventLog {
         return operation
     }
 
-    /// Suspends until the work with a name has begun.
     func begun(_ name: String) async {
         await eventually("\(name) has not begun: \(events)") { events.contains(name) }
     }
@@ -35,21 +34,6 @@ extension EventLog {
         }
     }
 
-    @Test("A wait whose time is over just after it was granted has ended nothing") func expiredAfterGrant() async throws
-    {
-        let database = ExclusiveAccess("database")
-        let (holder, next) = (log.held("holder", database), log.held("next", database))
-        holder.start()
-        await log.begun("holder")
-        let lease = try #require(holder.withState { $0.gates?.lease } as? ResourceLease)
-        #expect(ResourcePool.shared.expired(try #require(lease.requestID))?.count == nil)
-        next.start()
-        #expect(log.events == ["holder"])
-        holder.finish()
-        await log.begun("next")
-        next.finish()
-    }
-
     @Test("An operation says which one it comes after where its resource is free, and runs when that one gives up")
     func afterAnother() async throws {
         let (database, network, clock) = (ExclusiveAccess("database"), ExclusiveAccess("network"), ManualClock())
@@ -70,52 +54,25 @@ extension EventLog {
         }
     }
 
-    @Test("A closure that is retried and waits for a resource ends when it is cancelled, and leaves no request")
-    func cancelledAttempt() async throws {
-        let database = ExclusiveAccess("database")
-        let holder = log.held("import", database)
-        holder.start()
-        let load = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 3)) { 1 }
-        load.require(database)
-        load.start()
-        await eventually("“load” does not wait") { database.waitingCount == 1 }
-        load.cancel()
-        await #expect(throws: CancellationError.self) { try await load.value }
-        // The attempt is told a moment before its request is withdrawn.
-        await eventually("a request is left") { database.waitingCount == 0 }
-        holder.finish()
-        try await holder.finished()
-    }
-
-    @Test(
-        "Of the operations that require exclusive access, one works at a time, on queues, in compounds and started by hand"
-    )
+    @Test("Operations that require exclusive access work one at a time, on queues, in compounds and started by hand")
     func oneAtATime() async throws {
-        let database = ExclusiveAccess("database")
-        let atWork = Shared((now: 0, most: 0))
-        let work = { @Sendable (name: String) -> ScriptedOperation in
-            let operation = ScriptedOperation(name) { operation in
-                atWork.change { $0 = ($0.now + 1, max($0.most, $0.now + 1)) }
-                elsewhere {
-                    atWork.change { $0.now -= 1 }
-                    operation.finish()
-                }
-            }
+        let (database, tokens) = (ExclusiveAccess("database"), TokenCount())
+        let work = { @Sendable in
+            let operation = TaskOperation { await tokens.hold(()) }
             operation.require(database)
             return operation
         }
         let (queue, narrow) = (OperationQueue(), OperationQueue())
         narrow.maxConcurrentOperationCount = 2
-        let compound = CompoundOperation(operations: (0..<10).map { work("child \($0)") })
-        let byHand = (0..<10).map { work("by hand \($0)") }
-        let onQueues = (0..<20).map { work("on a queue \($0)") }
+        let compound = CompoundOperation(operations: (0..<10).map { _ in work() })
+        let (byHand, onQueues) = ((0..<10).map { _ in work() }, (0..<20).map { _ in work() })
         for (number, operation) in onQueues.enumerated() {
             (number.isMultiple(of: 2) ? queue : narrow).addOperation(operation)
         }
         compound.start()
         for operation in byHand { operation.start() }
         for operation in [compound] + byHand + onQueues { try await operation.finished() }
-        #expect(atWork.value.most == 1 && database.waitingCount == 0)
+        #expect(tokens.most == 1 && database.waitingCount == 0)
     }
 
     @Test("A resource is released when `isFinished` is true, and that of a composite after its children")
@@ -143,11 +100,7 @@ extension EventLog {
         let first = log.held("first", database)
         first.start()
         let operations = (0..<6).map { number in
-            let operation = ScriptedOperation("\(number)") { [log] operation in
-                log.add("\(number)")
-                operation.finish()
-            }
-            operation.require(database)
+            let operation = ScriptedOperation.named("\(number)", in: log, requiring: [database])
             operation.queuePriority = number.isMultiple(of: 3) ? .high : .normal
             return operation
         }
@@ -174,11 +127,8 @@ extension EventLog {
         another.finish()
     }
 
-    // MARK: - Limited waits
-
-    @Test("A wait that takes too long ends the operation, with an error that names all, by its clock") func within()
-        async
-    {
+    @Test("A wait that takes too long ends the operation, with an error that names all, by its clock")
+    func within() async {
         let clock = ManualClock()
         let (database, disk) = (ExclusiveAccess("database"), ExclusiveAccess("disk"))
         let (holder, operation) = (log.held("import", database), log.held("export"))
@@ -244,9 +194,7 @@ extension EventLog {
         let clock = ManualClock()
         let database = ExclusiveAccess("database")
         let holder = log.held("holder", database)
-        let operation = ScriptedOperation("operation", main: { [log] _ in log.add("operation") }) {
-            $0.finish(withError: CancellationError())
-        }
+        let operation = ScriptedOperation.stoppable("operation") { [log] _ in log.add("operation") }
         operation.require(database)
         operation.clock = clock
         operation.timeout = .seconds(5)
@@ -262,8 +210,6 @@ extension EventLog {
         await log.begun("next")
         next.finish()
     }
-
-    // MARK: - Misuse
 
     @Test("A requirement after the start has no effect") func late() async {
         await #expect(processExitsWith: .success) {
@@ -311,5 +257,78 @@ extension EventLog {
         #expect(ConcurrencyLimit("a", 1).title == "the place of “a”")
         #expect(ConcurrencyLimit("a", 2).title == "one of 2 places of “a”")
         #expect(RateLimit("a", 2, per: .seconds(1)).title == "a permit of “a”")
+    }
+}
+
+@Suite("Resources with keys", .hangGuard) struct KeyedResourceTests {
+    @Test("Operations with one key share a resource, those with another one or none have theirs")
+    func keys() {
+        let hosts = KeyedConcurrencyLimit("host", 4, maximumWaiting: 7)
+        let first = hosts["a"]
+        #expect(first === hosts[Optional("a")] && first !== hosts["b"])
+        #expect((first.name, first.limit, first.maximumWaiting) == ("host a", 4, 7))
+        let none = hosts[URL(string: "file")?.host]
+        #expect(none === hosts[String?.none] && none !== first && none.name == "host")
+
+        let files = KeyedExclusiveAccess("file", maximumWaiting: 1)
+        let file = files[1]
+        #expect(file === files[1] && file !== files[2])
+        #expect(file.name == "file 1" && file.maximumWaiting == 1)
+    }
+
+    @Test("No more operations with the same key work at the same time than the limit says, and others go on")
+    func limit() async {
+        let (hosts, log) = (KeyedConcurrencyLimit("host", 2), EventLog())
+        let loads = ["1", "2", "3"].map { log.held($0, hosts["a"]) } + [log.held("other", hosts["b"])]
+        for load in loads { load.start() }
+        #expect(log.events == ["1", "2", "other"] && hosts["a"].waitingCount == 1)
+        loads[0].finish()
+        await log.begun("3")
+        for load in loads { load.finish() }
+    }
+
+    @Test("A resource exists as long as an operation waits for it or has it, and nothing is left of its key then")
+    func lifetime() async {
+        let (files, log) = (KeyedExclusiveAccess("file"), EventLog())
+        let (holder, waiter) = (log.held("holder", files["a"]), log.held("waiter", files["a"]))
+        for operation in [holder, waiter] { operation.start() }
+        #expect(files.resources.count == 1 && files["a"].waitingCount == 1)
+        holder.finish()
+        await log.begun("waiter")
+        #expect(files.resources.count == 1)
+        waiter.finish()
+        await eventually("the resource is kept") { files.resources.count == 0 }
+        for key in 0..<TestExtent.choose(1_000, long: 1_000_000) { _ = files[key] }
+        _ = files[Double.nan]
+        #expect(files.resources.count == 0)
+    }
+
+    /// Tells of its end, also while it lives.
+    private final class Entry: Sendable {
+        let released: @Sendable () -> Void
+
+        init(_ released: @escaping @Sendable () -> Void) { self.released = released }
+
+        deinit { released() }
+    }
+
+    @Test("An object keeps its key while the one before it tells of its end, and is freed with no lock held")
+    func successors() async {
+        let objects = KeyedObjects<Entry>()
+        let released = objects.object(for: 1) { Entry($0) }.released
+        let (clashes, isOver) = (Shared(0), Shared(false))
+        await concurrently([
+            { while !isOver.value { released() } },
+            {
+                for number in 0..<TestExtent.choose(20_000, long: 1_000_000) {
+                    let object = objects.object(for: 1) { Entry($0) }
+                    if objects.object(for: 1, make: { Entry($0) }) !== object { clashes.change { $0 += 1 } }
+                    // Dropped at other moments of what the other thread does.
+                    for _ in 0..<number % 64 { _ = clashes.value }
+                }
+                isOver.value = true
+            },
+        ])
+        #expect(clashes.value == 0 && objects.count == 0)
     }
 }

@@ -7,10 +7,8 @@ import OperationKitTestSupport
     private let log = EventLog()
     private let leaks = LeakTracker()
 
-    /// Three attempts with a second in between.
     private var policy: RetryPolicy { RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none) }
 
-    /// An operation whose attempts are these.
     private func retry(
         _ policy: RetryPolicy? = nil, _ make: @escaping @Sendable (Int) throws -> AsyncOperation
     ) -> RetryOperation<Void, Void> {
@@ -19,14 +17,6 @@ import OperationKitTestSupport
         return leaks.track(retry)
     }
 
-    private func expectNothingLeft() async {
-        await clock.expectNoSleepers()
-        await leaks.expectAllReleased()
-    }
-
-    // MARK: - Cancelling
-
-    /// What a closure makes attempts or runs of.
     enum Kind: CaseIterable {
         case retry, hedging, repetition
 
@@ -40,9 +30,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "Cancelling while the closure makes an operation keeps that from running, after a failure, too",
-        arguments: Kind.allCases, [1, 2])
+    @Test("What a closure makes while its operation is cancelled does not run", arguments: Kind.allCases, [1, 2])
     func cancelledWhileMaking(kind: Kind, attempt: Int) async {
         do {
             let (log, leaks, making, cancelled) = (log, leaks, Gate(), Gate())
@@ -63,10 +51,21 @@ import OperationKitTestSupport
             let attempts = (operation as? RetryOperation<Void, Void>)?.attempts
             #expect(log.events.isEmpty && attempts?.count ?? attempt - 1 == attempt - 1)
         }
-        await expectNothingLeft()
+        await clock.expectNothingLeft(leaks)
     }
 
-    // MARK: - Attempts
+    @Test("A closure that throws ends the operation with its error", arguments: Kind.allCases, [1, 2])
+    func throwingClosure(kind: Kind, attempt: Int) async {
+        let operation = kind.make { number in
+            if number == attempt { throw TestError.second }
+            return ScriptedOperation { $0.finish(withError: TestError.first) }
+        }
+        operation.clock = clock
+        operation.start()
+        if kind == .repetition, attempt == 2 { await clock.pass(.seconds(1)) }
+        await #expect(throws: TestError.second) { try await operation.finished() }
+        #expect((operation as? RetryOperation<Void, Void>)?.attempts.count ?? attempt - 1 == attempt - 1)
+    }
 
     @Test("The name of an attempt has only the end of a long name of the operation") func longName() async throws {
         let log = log
@@ -108,15 +107,10 @@ import OperationKitTestSupport
         }
         retry.start()
         await clock.pass(.seconds(10))
-        await #expect(throws: CompoundOperationError.self) { try await retry.finished() }
-        guard case CompoundOperationError.cancelled(_, _, let reason)? = retry.error else {
-            Issue.record("\(text(retry.error))")
-            return
-        }
-        #expect(reason as? OperationTimeoutError == .init(operation: "load, attempt 1", timeout: .seconds(10)))
+        try? await retry.finished()
+        let reason = OperationTimeoutError(operation: "load, attempt 1", timeout: .seconds(10))
+        #expect(brief(retry.error) == "load, attempt 1 cancelled (\(text(reason))) []")
     }
-
-    // MARK: - Nothing left behind
 
     @Test("Attempts are released when they have ended, and the rest at the end", arguments: [true, false])
     func released(succeeds: Bool) async {
@@ -137,12 +131,11 @@ import OperationKitTestSupport
             try? await retry.finished()
             #expect((retry.error == nil) == succeeds)
         }
-        await expectNothingLeft()
+        await clock.expectNothingLeft(leaks)
     }
 
-    @Test("Of very many attempts the last thousand are known, and nothing else is kept") func manyAttempts()
-        async throws
-    {
+    @Test("Of very many attempts the last thousand are known, and nothing else is kept")
+    func manyAttempts() async throws {
         let count = TestExtent.choose(2_001, long: 100_000)
         let endless = RetryPolicy(maximumAttempts: .max, backoff: .none)
         let retry = retry(endless) { number in
@@ -153,8 +146,6 @@ import OperationKitTestSupport
         #expect(retry.attempts.map(\.number) == Array(count - 999...count) && retry.attemptCount == count)
         #expect(retry.slotCount < 8)
     }
-
-    // MARK: - In other operations
 
     @Test("Its own timeout counts from the first attempt to the last") func ownTimeout() async {
         let retry = retry { _ in ScriptedOperation { $0.finish(withError: TestError.first) } }
@@ -173,8 +164,6 @@ import OperationKitTestSupport
         #expect(retry.attempts.count == 2)
         await clock.expectNoSleepers()
     }
-
-    // MARK: - Descriptions and progress
 
     @Test("The description tells which attempt runs, or when it begins") func description() async throws {
         let (begun, release) = (Gate(), Shared<ScriptedOperation?>(nil))
@@ -219,5 +208,121 @@ import OperationKitTestSupport
         clock.advance(by: .seconds(1))
         try await retry.finished()
         #expect(fractions.value == [0.2, 0.4, 0.6, 0.6, 0.6, 0.6] && retry.progress.fractionCompleted == 1)
+    }
+
+    private let immediately = RetryPolicy(maximumAttempts: 3, backoff: .none)
+
+    private typealias Make = @Sendable (Int) -> IOOperation<Void, Int>
+
+    @Test("A policy that makes no sense ends the operation with an error that says so, and nothing is made")
+    func invalidPolicies() async {
+        let log = EventLog()
+        let make: Make = { _ in
+            log.add("made")
+            return TaskOperation { 1 }
+        }
+        let (none, negative) = (RetryPolicy(maximumAttempts: 0), RetryPolicy(backoff: .constant(.seconds(-1))))
+        let operations: [(IOOperation<Void, Int>, String)] = [
+            (RetryOperation(none, makeOperation: make), "its maximumAttempts is 0"),
+            (RetryOperation(negative, makeOperation: make), "its backoff begins with a delay of -1.0 seconds"),
+            (TaskOperation(retry: RetryPolicy(maximumAttempts: -1)) { 1 }, "its maximumAttempts is -1"),
+            (RepeatOperation(every: .zero, makeOperation: make), "its interval is 0.0 seconds"),
+            (RepeatOperation(every: .seconds(-1), makeOperation: make), "its interval is -1.0 seconds"),
+            (
+                RepeatOperation(every: .seconds(1), maximumCount: .min, makeOperation: make),
+                "its maximumCount is \(Int.min)"
+            ),
+            (HedgedOperation(after: .seconds(-1), makeOperation: make), "its delay is -1.0 seconds"),
+            (HedgedOperation(after: .zero, maximumAttempts: 0, makeOperation: make), "its maximumAttempts is 0"),
+        ]
+        for (operation, problem) in operations {
+            operation.name = "load"
+            operation.start()
+            await #expect(throws: RetryError.self) { try await operation.value }
+            let sentence = "The operation “load” did not run, because of its policy: \(problem)."
+            #expect(operation.error?.localizedDescription == sentence)
+        }
+        #expect(log.events.isEmpty)
+    }
+
+    @Test("Compounds may be attempts and runs") func compounds() async throws {
+        let make: @Sendable (Int) -> CompoundOperation = { _ in
+            CompoundOperation(operations: [ThrowingBlockOperation {}])
+        }
+        for operation in [
+            RetryOperation(immediately, makeOperation: make),
+            HedgedOperation(after: .seconds(100), makeOperation: make),
+            RepeatOperation(every: .seconds(1), maximumCount: 1, makeOperation: make),
+        ] as [AsyncOperation] {
+            try await OperationQueue().run(operation)
+        }
+    }
+
+    /// Runs a retry whose second attempt is what the closure returns, and returns the error.
+    private func error(
+        _ second: @escaping @Sendable (_ retry: AsyncOperation, _ first: AsyncOperation) -> AsyncOperation
+    ) async -> (any Error)? {
+        let (reference, first) = (Shared<AsyncOperation?>(nil), Shared<AsyncOperation?>(nil))
+        let retry = RetryOperation(immediately, name: "load") { attempt in
+            if attempt > 1, let retry = reference.value, let first = first.value { return second(retry, first) }
+            let operation = ScriptedOperation("first") { $0.finish(withError: TestError.first) }
+            first.value = operation
+            return operation
+        }
+        reference.value = retry
+        retry.start()
+        try? await retry.waitForFinish()
+        (reference.value, first.value) = (nil, nil)
+        #expect(retry.attempts.count <= 2)
+        return retry.error
+    }
+
+    @Test("A closure that returns the operation of an earlier attempt is an error") func sameAgain() async {
+        let text = await error { _, first in first }?.localizedDescription
+        #expect(text?.hasPrefix("Call 2 of the closure of “load” returned") == true)
+    }
+
+    @Test("A closure that returns a part of another operation is an error with both names, and leaves it alone")
+    func partOfAnother() async throws {
+        let child = ScriptedOperation()
+        let compound = CompoundOperation(operations: [child])
+        let error = await error { _, _ in child }
+        #expect((error as? CompoundAdditionError)?.localizedDescription.contains("“load”") == true)
+        #expect(child.name == nil)
+        compound.start()
+        try await compound.finished()
+    }
+
+    @Test("A closure that returns its own operation, or one that this is inside of, is an error with the names")
+    func around() async throws {
+        #expect(await error { retry, _ in retry }?.localizedDescription == "“load” would wait for itself.")
+        let reference = Shared<AsyncOperation?>(nil)
+        let retry = RetryOperation(immediately, name: "load") { _ in reference.value ?? ScriptedOperation() }
+        let compound = CompoundOperation(name: "sync", operations: [retry])
+        reference.value = compound
+        compound.start()
+        try? await compound.finished()
+        reference.value = nil
+        #expect(cyclePath(of: retry.error) == ["load", "load", "sync"])
+    }
+
+    @Test("An attempt that waits for its hedged operation ends that with an error, and cancels the attempts that run")
+    func waitsForHedged() async {
+        let (clock, itself) = (ManualClock(), Shared<AsyncOperation?>(nil))
+        let first = ScriptedOperation("first", main: { _ in }, didCancel: { $0.finish(withError: TestError.first) })
+        let hedged = HedgedOperation(after: .seconds(1), name: "page") { attempt in
+            if attempt == 1 { return first }
+            let second = ScriptedOperation("second")
+            if let hedged = itself.value { second.addDependency(hedged) }
+            return second
+        }
+        itself.value = hedged
+        hedged.clock = clock
+        hedged.start()
+        await clock.pass(.seconds(1))
+        await eventually("not cancelled: \(hedged.debugDescription)") { first.isFinished }
+        try? await hedged.waitForFinish()
+        itself.value = nil
+        #expect(cyclePath(of: hedged.error) == ["page", "second", "page"])
     }
 }

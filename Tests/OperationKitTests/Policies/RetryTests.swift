@@ -2,9 +2,7 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What is tried again, and when: operations, and closures that are called again.
 @Suite("Retries", .hangGuard) struct RetryTests {
-    /// What makes the attempts.
     enum Kind: CaseIterable { case operations, closure }
 
     private struct Busy: RetryAfterProviding {
@@ -27,10 +25,7 @@ import OperationKitTestSupport
     ) -> IOOperation<Void, Int> {
         let (log, count) = (log, Shared(0))
         let attempt: @Sendable () async throws -> Int = {
-            let number = count.change { count in
-                count += 1
-                return count
-            }
+            let number = count.increment()
             log.add("attempt \(number)")
             return try await work(number)
         }
@@ -51,17 +46,11 @@ import OperationKitTestSupport
         }
     }
 
-    // MARK: - Attempts and delays
-
     @Test("Each attempt of a closure with an input gets it") func input() async throws {
         let count = Shared(0)
         let load = IOTaskOperation<Int, Int>(name: "load", retry: policy()) { [log] number in
             log.add("attempt with \(number)")
-            let isFirst = count.change { count in
-                count += 1
-                return count == 1
-            }
-            if isFirst { throw TestError.first }
+            if count.increment() == 1 { throw TestError.first }
             return number
         }
         load.clock = clock
@@ -148,8 +137,6 @@ import OperationKitTestSupport
         await clock.expectNoSleepers()
     }
 
-    // MARK: - What is not tried again
-
     @Test("Neither a cancellation nor an error that the policy does not want is tried again", arguments: Kind.allCases)
     func notRetried(kind: Kind) async {
         let asked = Shared(0)
@@ -194,8 +181,6 @@ import OperationKitTestSupport
         #expect(log.events == ["attempt 1"])
     }
 
-    // MARK: - Budgets
-
     /// A policy with delays of one second, and with a budget for so many retries in 100 seconds.
     private func policy(retries: Int) -> RetryPolicy {
         policy {
@@ -211,9 +196,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A retry counts when it begins, and one that the budget does not allow then ends with the last error",
-        arguments: Kind.allCases)
+    @Test("A retry counts when it begins, and one over the budget ends with the last error", arguments: Kind.allCases)
     func budget(kind: Kind) async {
         let policy = policy(retries: 3)
         let operations = (0..<15).map { _ in retry(kind, policy, errors: [TestError.first]) }
@@ -253,8 +236,6 @@ import OperationKitTestSupport
         await clock.pass(.seconds(1))
         #expect(try await retry.value == 2)
     }
-
-    // MARK: - On a queue
 
     @Test("A queue calls a closure again, or runs another operation, in one place", arguments: Kind.allCases)
     func queue(kind: Kind) async throws {

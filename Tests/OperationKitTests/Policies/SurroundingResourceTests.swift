@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// Operations that require resources, and come inside composites that have some, at any time.
 @Suite("Resources of composites", .hangGuard) struct SurroundingResourceTests {
     private let database = ExclusiveAccess("database")
     private let host = ExclusiveAccess("host")
@@ -19,14 +18,11 @@ import OperationKitTestSupport
         return (sync, child, database)
     }
 
-    @Test(
-        "An operation that requires what a composite around it has ends with an error that names both, whenever it got there",
-        arguments: 0..<4, [1, 2])
+    @Test("An operation that requires what a composite around it has ends with an error", arguments: 0..<4, [1, 2])
     func ring(index: Int, limit: Int) async throws {
         let (sync, child, database) = await sync(limit)
-        var others: [ScriptedOperation] = []
-        if index > 1, limit > 1 { others.append(log.held("other", database)) }
-        for other in others { other.start() }
+        let other = log.held("other", database)
+        if index > 1, limit > 1 { other.start() }
         let operation = log.held("operation", database)
         switch index {
         case 0: try sync.addOperation(operation)
@@ -46,7 +42,7 @@ import OperationKitTestSupport
                 == .heldByComposite(operation: "operation", resource: "database", composite: "sync"))
         child.finish()
         try? await sync.finished()
-        for other in others { other.finish() }
+        other.finish()
     }
 
     @Test("An operation that waits inside a composite which then gets what it requires is refused", arguments: [1, 2])
@@ -82,12 +78,8 @@ import OperationKitTestSupport
         outside.finish()
     }
 
-    // MARK: - Attempts
-
-    /// What makes attempts.
     enum Kind: CaseIterable { case retry, nested, closure, repetition }
 
-    /// An operation with one attempt, which does this.
     private func attempt(_ kind: Kind, _ work: @escaping @Sendable () async throws -> Void) -> AsyncOperation {
         let once = RetryPolicy(maximumAttempts: 1)
         return switch kind {
@@ -121,24 +113,24 @@ import OperationKitTestSupport
         #expect(circuit.state == (end == "none" ? .closed : .open))
     }
 
-    @Test(
-        "An attempt waits for what the whole requires with the priority of that, and by its clock",
-        arguments: Kind.allCases)
+    @Test("An attempt waits with the priority of the whole, by its clock, until cancelled", arguments: Kind.allCases)
     func inherited(kind: Kind) async throws {
         let (clock, holder, normal) = (ManualClock(), log.held("holder", database), log.held("normal", database))
         holder.start()
         normal.start()
         let urgent = attempt(kind) { [log] in log.add("urgent") }
         urgent.queuePriority = .high
-        urgent.require(database)
-        let impatient = attempt(kind) {}
+        let (impatient, cancelled) = (attempt(kind) {}, attempt(kind) {})
         impatient.clock = clock
         impatient.require(database, within: .seconds(3))
-        urgent.start()
-        impatient.start()
+        for operation in [urgent, cancelled] { operation.require(database) }
+        for operation in [urgent, impatient, cancelled] { operation.start() }
+        await eventually("do not wait") { database.waitingCount == 4 }
+        cancelled.cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.finished() }
         await clock.pass(.seconds(3))
         await #expect(throws: ResourceError.self) { try await impatient.finished() }
-        await eventually("does not wait") { database.waitingCount == 2 }
+        await eventually("a request is left") { database.waitingCount == 2 }
         holder.finish()
         try await urgent.finished()
         await log.begun("normal")
@@ -176,9 +168,7 @@ import OperationKitTestSupport
         #expect(log.events == ["attempt 1", "other", "attempt 2"] && database.waitingCount == 0)
     }
 
-    @Test(
-        "An attempt that is refused what is held around it is not retried, nor is a run repeated",
-        arguments: [false, true])
+    @Test("An attempt that is refused what is held around it is not tried again", arguments: [false, true])
     func refusedAttempt(isRepetition: Bool) async throws {
         let attempts = Shared(0)
         let make: @Sendable (Int) -> TaskOperation<Int> = { _ in

@@ -34,17 +34,6 @@ import OperationKitTestSupport
         #expect(machine.sleep?.task == nil)
     }
 
-    @Test("A sleep that lingers goes on without deadlines, and serves the next ones") func lingering() {
-        var machine = Machine(lingers: true)
-        let (id, sleep) = machine.armed("a", at: .seconds(5))
-        #expect(!machine.disarmed(id).endsSleep)
-        #expect(machine.armed("b", at: .seconds(7)).sleep == nil)
-        let (due, next) = machine.woke(sleep?.task ?? 0, at: .seconds(5))
-        #expect(due.isEmpty)
-        #expect(next?.deadline == .seconds(7))
-        #expect(machine.armed("c", at: .seconds(6)).sleep?.deadline == .seconds(6))
-    }
-
     @Test(
         "In every history each deadline comes once, at its time, unless it is disarmed before",
         arguments: [false, true], 1...30 as ClosedRange<UInt64>)

@@ -8,7 +8,6 @@ import OperationKitTestSupport
     private struct Parallel: ParallelOperationCoordinator {}
     private struct Sequential: SequentialOperationCoordinator {}
 
-    /// What runs an operation in a task.
     enum Runner: CaseIterable, Sendable {
         case queue, queueWithOtherClass, parallelCoordinator, sequentialCoordinator
 
@@ -19,7 +18,7 @@ import OperationKitTestSupport
             let queue = OperationQueue()
             let (work, other) = (
                 ScriptedOperation(main: { _ in begun.open() }, didCancel: { _ in stop() }),
-                OtherWork(begun: begun, stop: stop)
+                ForeignOperation(didCancel: stop) { _ in begun.open() }
             )
             return switch self {
             case .queue: ({ try? await queue.run(work) }, { work.finish() })
@@ -27,32 +26,6 @@ import OperationKitTestSupport
             case .parallelCoordinator: ({ _ = await Parallel().performOperations([work]) }, { work.finish() })
             case .sequentialCoordinator: ({ _ = await Sequential().performOperations([work]) }, { work.finish() })
             }
-        }
-    }
-
-    /// Work as an operation of another library.
-    private final class OtherWork: Operation, @unchecked Sendable {
-        private let begun: Gate
-        private let stop: @Sendable () -> Void
-        private let finished = Shared(false)
-
-        init(begun: Gate, stop: @escaping @Sendable () -> Void) {
-            (self.begun, self.stop) = (begun, stop)
-        }
-
-        override var isAsynchronous: Bool { true }
-        override var isFinished: Bool { finished.value }
-        override func start() { begun.open() }
-
-        override func cancel() {
-            super.cancel()
-            stop()
-        }
-
-        func finish() {
-            willChangeValue(forKey: "isFinished")
-            finished.value = true
-            didChangeValue(forKey: "isFinished")
         }
     }
 

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What operations on real queues say of themselves, and the queues of them.
 @Suite("Descriptions: operations on queues", .hangGuard) struct QueueDescriptionTests {
     /// A queue on which an operation is executing, so that it is known.
     private static func knownQueue(limit: Int) async -> (queue: OperationQueue, first: ScriptedOperation) {
@@ -15,9 +14,7 @@ import OperationKitTestSupport
         return (queue, first)
     }
 
-    @Test(
-        "An operation says that its queue is at its limit or suspended, or what it waits for",
-        .enabled(if: OperationDiagnostics.level != .off))
+    @Test("An operation says why its queue does not start it", .enabled(if: OperationDiagnostics.level != .off))
     func knownQueue() async {
         let (queue, first) = await Self.knownQueue(limit: 1)
         let operation = ScriptedOperation("a")
@@ -111,10 +108,7 @@ import OperationKitTestSupport
         operation.cancel()
         kept.isSuspended = false
     }
-}
 
-/// What a queue says of itself, from values.
-@Suite("Descriptions: texts of queues", .hangGuard) struct QueueSnapshotTests {
     private func snapshot(_ isSuspended: Bool, _ limit: Int?, count: Int = 0, executing: Int = 0) -> QueueSnapshot {
         QueueSnapshot(
             name: "q", isSuspended: isSuspended, limit: limit, operations: (0..<count).map { _ in Operation() },

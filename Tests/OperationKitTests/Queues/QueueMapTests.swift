@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// `OperationQueue.map` and `mapToResults`: child tasks that take places on the queue.
 @Suite("OperationQueue.map", .hangGuard) struct QueueMapTests {
     @TaskLocal private static var request = "none"
 
@@ -49,25 +48,14 @@ import OperationKitTestSupport
     @Test("Each element takes a place on the queue") func places() async throws {
         let tokens = TokenCount()
         let queue = OperationQueue.serial(name: "serial")
-        async let first = Self.count(0..<50, on: queue, tokens)
-        async let second = Self.count(50..<100, on: queue, tokens)
+        async let first = queue.map(0..<50, limit: 8) { await tokens.hold($0) }
+        async let second = queue.map(50..<100, limit: 8) { await tokens.hold($0) }
         #expect(try await first + second == Array(0..<100))
         #expect(tokens.most == 1)
     }
 
-    private static func count(
-        _ numbers: Range<Int>, on queue: OperationQueue, _ tokens: TokenCount
-    ) async throws -> [Int] {
-        try await queue.map(numbers, limit: 8) { number in
-            let token = tokens.token()
-            await Task.yield()
-            return withExtendedLifetime(token) { number }
-        }
-    }
-
-    @Test("No more elements are taken from a sequence than the limit allows", arguments: [3, nil]) func memory(
-        limit: Int?
-    ) async throws {
+    @Test("No more elements are taken from a sequence than the limit allows", arguments: [3, nil])
+    func memory(limit: Int?) async throws {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 3
         let (taken, ended, most) = (Shared(0), Shared(0), Shared(0))
@@ -129,8 +117,7 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    @Test(
-        "Cancelling the task cancels the elements, also those that wait on a suspended queue", arguments: [true, false])
+    @Test("Cancelling the task cancels the elements, also those that wait for the queue", arguments: [true, false])
     func cancelledTask(isSuspended: Bool) async {
         let queue = OperationQueue()
         queue.isSuspended = isSuspended
@@ -150,10 +137,7 @@ import OperationKitTestSupport
         queue.isSuspended = false
     }
 
-    @Test(
-        "A map whose task is cancelled has the outputs if no element of a collection was left out",
-        arguments: [1, 2, 3],
-        [false, true])
+    @Test("A cancelled map has the outputs if no element was left out", arguments: [1, 2, 3], [false, true])
     func cancelledDuringLast(limit: Int, leavesOut: Bool) async throws {
         let (begun, isCancelled) = (Shared(0), Gate())
         @Sendable func transform(_ number: Int) async -> Int {

@@ -1,6 +1,5 @@
 import OperationKitTestSupport
 
-/// `allOperationsFinished`, `serial(name:)` and `addDependencies`.
 @Suite("Queues", .hangGuard) struct QueueTests {
     @Test("`allOperationsFinished` waits for operations of every class")
     func everyClass() async throws {
@@ -45,28 +44,16 @@ import OperationKitTestSupport
         try await late.finished()
     }
 
-    enum Kind: CaseIterable { case asynchronous, plain }
-
-    @Test("Cancelling the wait leaves the operations alone", arguments: Kind.allCases)
-    func cancelledWait(kind: Kind) async throws {
+    @Test("Cancelling the wait leaves the operations alone", arguments: [ChildKind.throwing, .block])
+    func cancelledWait(kind: ChildKind) async throws {
         let tracker = LeakTracker()
         do {
-            let (begun, mayEnd) = (Gate(), Gate())
-            let queue = OperationQueue()
-            let operation: Operation =
-                switch kind {
-                case .asynchronous:
-                    TaskOperation {
-                        begun.open()
-                        await mayEnd.opened()
-                    }
-                case .plain:
-                    BlockOperation {
-                        begun.open()
-                        mayEnd.pass()
-                    }
-                }
-            tracker.track(operation, "operation")
+            let (begun, mayEnd, queue) = (Gate(), Gate(), OperationQueue())
+            let work: @Sendable () -> Void = {
+                begun.open()
+                mayEnd.pass()
+            }
+            let operation = tracker.track(kind.make(nil, work), "operation")
             queue.addOperation(operation)
             await begun.opened()
             let waiting = Task { try await queue.allOperationsFinished() }
@@ -116,15 +103,14 @@ import OperationKitTestSupport
     }
 
     #if os(macOS) || os(Linux)
-    @Test("An operation that depends on itself traps", arguments: [false, true]) func operationDependsOnItself(
-        isOwn: Bool
-    ) async throws {
-        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [isOwn] in
+    @Test("An operation that depends on itself traps", arguments: 0..<3)
+    func operationDependsOnItself(way: Int) async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [way] in
             let operation = ScriptedOperation("narcissus")
-            if isOwn {
-                operation.addDependency(operation)
-            } else {
-                operation.addDependencies([AsyncOperation(), operation])
+            switch way {
+            case 0: operation.addDependency(operation)
+            case 1: operation.addDependencies([AsyncOperation(), operation])
+            default: operation.bind(to: operation) { _, _ in }
             }
         }
         #if DEBUG

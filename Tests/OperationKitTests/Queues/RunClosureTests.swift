@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// `OperationQueue.run` with a closure: it runs in the task of its caller, once it is its turn on the queue.
 @Suite("OperationQueue.run with a closure", .hangGuard) struct RunClosureTests {
     @TaskLocal private static var request = "none"
 
@@ -103,50 +102,34 @@ import OperationKitTestSupport
             }
             queue.isSuspended = true
             let token = tracker.token("cancelled closure")
-            let task = Task { try await queue.run { token.use() } }
+            let task = Task {
+                try await queue.run {
+                    Issue.record("It runs.")
+                    token.use()
+                }
+            }
             await eventually("it does not wait") { queue.operationCount == 1 }
             for operation in queue.operations { tracker.track(operation) }
             task.cancel()
-            _ = await task.result
+            await #expect(throws: CancellationError.self) { try await task.value }
             queue.isSuspended = false
         }
         await tracker.expectAllReleased()
     }
-}
 
-/// What keeps a closure from running, and what does not any more.
-@Suite("OperationQueue.run with a closure, cancelled", .hangGuard) struct RunClosureCancellationTests {
     private func suspendedQueue() -> OperationQueue {
         let queue = OperationQueue.serial(name: "suspended")
         queue.isSuspended = true
         return queue
     }
 
-    /// Has a closure wait for its turn on a suspended queue.
     private func waiting(on queue: OperationQueue, _ log: EventLog) async -> (Task<Void, any Error>, AsyncOperation?) {
         let task = Task { try await queue.run(name: "waiting") { log.add("closure") } }
         await eventually("it does not wait") { queue.operationCount == 1 }
         return (task, queue.operations.first as? AsyncOperation)
     }
 
-    @Test("Cancelling the task before the turn throws immediately, also on a suspended queue")
-    func task() async throws {
-        let log = EventLog()
-        let queue = suspendedQueue()
-        let (task, place) = await waiting(on: queue, log)
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(place?.isCancelled == true && place?.isFinished == false)
-        #expect(queue.operationCount == 1)
-        queue.isSuspended = false
-        #expect(try await queue.run { "next" } == "next")
-        await #expect(throws: CancellationError.self) { try await place?.finished() }
-        #expect(log.events.isEmpty)
-    }
-
-    @Test(
-        "Cancelling the operation that has the place throws immediately, with the reason",
-        arguments: [nil, TestError.reason])
+    @Test("Cancelling the operation that has the place throws the reason", arguments: [nil, TestError.reason])
     func operations(reason: TestError?) async throws {
         let log = EventLog()
         let queue = suspendedQueue()
@@ -170,9 +153,7 @@ import OperationKitTestSupport
         #expect(answer == "goes on")
     }
 
-    @Test(
-        "Other code that finishes the operation during the closure gives it its outcome, but not the place away",
-        arguments: [nil, TestError.second])
+    @Test("Finishing the operation of a closure sets its outcome, not its place", arguments: [nil, TestError.second])
     func finishedDuringTheClosure(given: TestError?) async throws {
         let log = EventLog()
         let queue = OperationQueue.serial(name: "serial")
@@ -206,12 +187,7 @@ import OperationKitTestSupport
 
     @Test("In a task that was cancelled before, nothing is put on the queue") func taskCancelledBefore() async {
         let queue = suspendedQueue()
-        let task = Task {
-            try? await cancellation()
-            try await queue.run {}
-        }
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await inCancelledTask { try await queue.run {} } }
         #expect(queue.operationCount == 0)
     }
 }

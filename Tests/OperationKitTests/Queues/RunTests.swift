@@ -1,15 +1,12 @@
 import OperationKitTestSupport
 
-/// `OperationQueue.run`: adds an operation, waits for its end, and hands over what came of it.
-@Suite("OperationQueue.run", .hangGuard) struct RunTests {
-    private final class Measure: IOOperation<String, Int>, @unchecked Sendable {
-        override func main(input: String) { finish(with: input.count) }
-    }
+@testable import OperationKit
 
+@Suite("OperationQueue.run", .hangGuard) struct RunTests {
     @Test("The output is returned, by the overload for typed operations, without help from the context")
     func output() async throws {
         let queue = OperationQueue()
-        #expect(try await queue.run(Measure().with(input: "four")) == 4)
+        #expect(try await queue.run(Step<String, Int> { $0.finish(with: $1.count) }.with(input: "four")) == 4)
         #expect(Self.typeName(try await queue.run(TaskOperation { "text" })) == "String")
         #expect(Self.typeName(try await queue.run { 7 }) == "Int")
         #expect(Self.typeName(try await queue.run(ScriptedOperation())) == "()")
@@ -29,13 +26,6 @@ import OperationKitTestSupport
         await #expect(throws: TestError.first) {
             try await queue.run(ThrowingBlockOperation { throw TestError.first })
         }
-    }
-
-    @Test("An operation that was cancelled before throws the reason")
-    func reason() async {
-        let operation = ScriptedOperation()
-        operation.cancel(withError: TestError.reason)
-        await #expect(throws: TestError.reason) { try await OperationQueue().run(operation) }
     }
 
     /// Finishes its dependency while a queue asks whether it is ready: after the answer was found, before it is
@@ -97,5 +87,102 @@ import OperationKitTestSupport
         #expect(log.events == ["main", "asyncCompletionBlock success"])
         try await queue.run([fresh])
         #expect(fresh.isFinished && !fresh.isCancelled)
+    }
+}
+
+@Suite("OperationQueue.run with several operations", .hangGuard) struct RunOperationsTests {
+    @Test("Operations of all classes run by the limit and the dependencies, and the call returns after the last one")
+    func everyClass() async throws {
+        let log = EventLog()
+        let queue = OperationQueue.serial(name: "serial")
+        let operations: [Operation] = [
+            BlockOperation { log.add("block") }, ThrowingBlockOperation { log.add("throwing") },
+            TaskOperation { log.add("task") }, CompoundOperation(operations: [BlockOperation { log.add("child") }]),
+        ]
+        operations[0].addDependency(operations[2])
+        try await queue.run(operations)
+        log.add("returned \(operations.allSatisfy(\.isFinished))")
+        #expect(log.events.last == "returned true")
+        #expect(Set(log.events) == ["block", "throwing", "task", "child", "returned true"])
+        #expect(log.events.firstIndex(of: "task")! < log.events.firstIndex(of: "block")!)
+    }
+
+    @Test("Any sequence of operations of any class is taken, an empty one too") func sequences() async throws {
+        let queue = OperationQueue()
+        let tasks = (0..<3).map { number in TaskOperation { number } }
+        try await queue.run(tasks)
+        #expect(tasks.map(\.output) == [0, 1, 2])
+        try await queue.run((0..<3).lazy.map { _ in BlockOperation {} })
+        try await queue.run([BlockOperation {}, TaskOperation { 1 }])
+        try await queue.run([Operation]())
+        queue.isSuspended = true
+        try await queue.run(CollectionOfOne<Operation>(BlockOperation {}).dropFirst())
+    }
+
+    @Test("All failures are thrown together, in the order given, and keep no other operation from running")
+    func failures() async throws {
+        let log = EventLog()
+        let queue = OperationQueue.serial(name: "uploads")
+        let nested = CompoundOperation(
+            name: "nested", operations: [ThrowingBlockOperation(name: "inner") { throw TestError.second }])
+        let operations: [Operation] = [
+            nested, ThrowingBlockOperation(name: "first") { throw TestError.first }, BlockOperation { log.add("ran") },
+        ]
+        let error = await #expect(throws: CompoundOperationError.self) { try await queue.run(operations) }
+        #expect(brief(error) == "uploads failed [0 nested, 1 first]")
+        #expect((error?.leafErrors ?? []).map { text($0) } == ["second", "first"])
+        #expect(log.events == ["ran"])
+        #expect(
+            error?.localizedDescription.hasPrefix("“uploads”: 2 of 3 operations failed: “nested”: 1 of 1 operation")
+                == true,
+            "\(error?.localizedDescription ?? "")")
+    }
+
+    @Test("A child that is on the private queue of its composite is an error when that queue is to run it")
+    func childOnTheQueue() async {
+        let queue = CompositeQueue()
+        queue.childSettings = (1, true)
+        let child = BlockOperation {}
+        child.name = "child"
+        queue.addChild(child)
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "child")) { try await queue.run([child]) }
+        queue.childSettings = (1, false)
+        await eventually("the child has not run") { child.isFinished }
+    }
+
+    @Test("Cancelling the task cancels all, and the call returns when they have ended") func task() async {
+        let queue = OperationQueue.serial(name: "queue")
+        let (begun, mayEnd) = (Gate(), Gate())
+        let failed = ThrowingBlockOperation(name: "failed") { throw TestError.first }
+        let running = BlockOperation {
+            begun.open()
+            mayEnd.pass()
+        }
+        let waiting = ScriptedOperation()
+        let task = Task { try await queue.run([failed, running, waiting]) }
+        await begun.opened()
+        task.cancel()
+        await eventually("they were not cancelled") { running.isCancelled && waiting.isCancelled }
+        #expect(!waiting.isFinished)
+        mayEnd.open()
+        #expect(brief(await task.result.failure) == "queue cancelled [0 failed]")
+        #expect(running.isFinished)
+    }
+
+    @Test("Operations that are cancelled on the queue are no failures, and no success of the call")
+    func operations() async {
+        let queue = OperationQueue.serial(name: "queue")
+        queue.isSuspended = true
+        let operations = [ScriptedOperation(), ScriptedOperation()]
+        let task = Task { try await queue.run(operations) }
+        await eventually("they are not on the queue") { queue.operationCount == 2 }
+        queue.cancelAllOperations()
+        queue.isSuspended = false
+        #expect(brief(await task.result.failure) == "queue cancelled []")
+        let cancelled = ScriptedOperation()
+        cancelled.cancel()
+        let failing = ScriptedOperation("failing") { $0.finish(withError: TestError.first) }
+        let error = await #expect(throws: CompoundOperationError.self) { try await queue.run([cancelled, failing]) }
+        #expect(brief(error) == "queue failed [1 failing]")
     }
 }

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What follows from each event, without a thread.
 @Suite("Child state machine") struct ChildStateMachineTests {
     private typealias Effects = ChildStateMachine.Effects
 
@@ -98,9 +97,7 @@ import OperationKitTestSupport
         #expect(places.started == 0 && places.detachedCount == 0 && places.active == 0)
     }
 
-    @Test(
-        "The queue is told of a limit while it keeps one, and what has changed meanwhile is told by the thread that tells it"
-    )
+    @Test("The queue is told of a limit while it keeps one, and of changes by the thread that tells it")
     func settings() throws {
         let scene = Scene(children: 1, isStarted: true)
         let unneeded = scene { $0.limitChanged(to: 2) }
@@ -222,8 +219,6 @@ import OperationKitTestSupport
         #expect(last.next == nil && last.held.queued.isEmpty)
     }
 
-    // MARK: - Without a worker
-
     @Test("A synchronous child of another class needs no worker, unless another thread has started it")
     func synchronousChild() throws {
         let scene = Scene(of: [BlockOperation {}, BlockOperation {}, AsyncOperation()])
@@ -277,9 +272,8 @@ import OperationKitTestSupport
         #expect(scene { $0.waitsOnQueue(child) }.settings == nil)
     }
 
-    @Test("Once the children are cancelled, the queue keeps the limit for those that it has to end") func cancelled()
-        throws
-    {
+    @Test("Once the children are cancelled, the queue keeps the limit for those that it has to end")
+    func cancelled() throws {
         let scene = Scene(of: [BlockOperation {}, BlockOperation {}])
         let child = try #require(scene.start().queued)
         let thread = ObjectIdentifier(Thread.current)
@@ -321,10 +315,7 @@ extension ChildStateMachine.Effects {
             #expect(order == expected && queue.isEmpty)
         }
     }
-}
 
-/// What children wait for that is no child, and when it has to be observed.
-@Suite("External dependencies") struct ExternalDependenciesTests {
     @Test("What a child that is taken back waited for is not observed") func takenBack() {
         var (readiness, externals) = (ReadinessStateMachine(limit: -1), ExternalDependencies())
         readiness.started()

@@ -2,24 +2,20 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What counts as a failure, and what follows from it.
 @Suite("Failure collection") struct FailureCollectionTests {
     private let empty = FailureCollection(policy: .continueAll)
 
     private func failure(
         _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
-        cause: Operation? = nil
-    ) -> ChildFailure {
-        failure(index, error, of: operation, by: cause.map { RootCause($0, error: TestError.first).inside($0) })
-    }
-
-    private func failure(
-        _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
-        by cause: RootCause?
+        by cause: RootCause? = nil
     ) -> ChildFailure {
         ChildFailure(
             SuboperationError(name: "child \(index)", index: index, error: error), of: operation, cause: cause,
             isCancellation: error.isCancellation)
+    }
+
+    private func cause(_ operation: Operation) -> RootCause {
+        RootCause(operation, error: TestError.first).inside(operation)
     }
 
     private func summary(_ failures: ChildFailures) -> [String] {
@@ -34,10 +30,10 @@ import OperationKitTestSupport
             var first: Operation? = Operation()
             if let first { _ = failures.add(failure(0, of: first), isCancelling: false) }
             let other = Operation()
-            _ = failures.add(failure(1, cause: other), isCancelling: false)
+            _ = failures.add(failure(1, by: cause(other)), isCancelling: false)
             first = nil
             let second = Operation()
-            _ = failures.add(failure(2, cause: second), isCancelling: false)
+            _ = failures.add(failure(2, by: cause(second)), isCancelling: false)
             let taken = failures.take(ofChildren: 3)
             #expect(summary(taken) == ["0: 0", "1: 0", "2: 0"])
         }
@@ -54,7 +50,7 @@ import OperationKitTestSupport
         let both = [failure(2, by: a), failure(1, by: b), failure(3, by: b)]
         for (more, expected) in [
             ([], "b"), ([failure(0, by: a)], "a"), ([failure(0)], nil),
-            ([failure(4, cause: Operation())], nil),
+            ([failure(4, by: self.cause(Operation()))], nil),
             ([failure(4, of: b.operation)], nil), ([failure(0, CancellationError())], "b"),
         ] {
             for ends in [both + more, more + both] {
