@@ -1,8 +1,5 @@
-import Foundation
-import OperationKit
 import OperationKitProcess
 import OperationKitTestSupport
-import Testing
 
 /// One of the examples, in a process of its own.
 ///

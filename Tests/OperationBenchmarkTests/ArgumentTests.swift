@@ -1,6 +1,5 @@
 import CommandLineSupport
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationBenchmark
 

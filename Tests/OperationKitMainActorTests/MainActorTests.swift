@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// What is written here is isolated to the main actor where it does not say otherwise: the settings of the target are those of
 /// a new app. Most of what is tested is that it compiles.

@@ -1,9 +1,6 @@
 #if os(Linux)
-import Foundation
-import OperationKit
 import OperationKitNetwork
 import OperationKitTestSupport
-import Testing
 
 @Suite("Faults of Foundation that requests live with", .hangGuard)
 struct FoundationFaultTests {

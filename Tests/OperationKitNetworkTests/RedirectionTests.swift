@@ -1,8 +1,5 @@
-import Foundation
-import OperationKit
 import OperationKitNetwork
 import OperationKitTestSupport
-import Testing
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking

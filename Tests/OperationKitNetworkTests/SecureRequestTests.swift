@@ -1,11 +1,8 @@
 #if os(Linux)
-import Foundation
 import FoundationNetworking
-import OperationKit
 import OperationKitNetwork
 import OperationKitProcess
 import OperationKitTestSupport
-import Testing
 
 @Suite("Requests over TLS", .hangGuard)
 struct SecureRequestTests {

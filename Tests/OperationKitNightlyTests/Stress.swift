@@ -1,6 +1,4 @@
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 /// Shapes at scale, and random programs against an oracle. One after the other, because each of
 /// them wants the machine for itself; `swift test --filter Stress` selects them.

@@ -1,8 +1,5 @@
 #if os(Linux)
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationKitProcess
 

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 import Testing
 
 /// Where the executables under test are, and the sources they were built from.

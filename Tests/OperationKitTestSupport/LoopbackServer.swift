@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 import Testing
 
 /// An HTTP server on the loopback interface that answers as a test wants, also in ways that no server should.

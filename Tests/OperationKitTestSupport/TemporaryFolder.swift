@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// A folder that is removed with the test.
 package final class TemporaryFolder: Sendable {

@@ -1,9 +1,4 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import OperationKitTesting
-import Testing
 
 @Suite("Doubles", .timeLimit(.minutes(10)))
 struct DoubleTests {

@@ -1,4 +1,3 @@
-import OperationKit
 import OperationKitTestSupport
 import OperationKitTimelines
 

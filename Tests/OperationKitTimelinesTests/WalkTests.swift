@@ -1,9 +1,5 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import OperationKitTesting
 import OperationKitTimelines
-import Testing
 
 /// Small programs, of each of which `.ci/walks` lists the source files that it passes through: what an engineer reads to know
 /// what happens there.

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Runs as operations: on queues, in compounds, cancelled at every point.
 @Suite("Collection runs", .serialized, .hangGuard) struct CollectionRunTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 @Suite("Ends of maps", .hangGuard) struct MapEndTests {
     @Test("An outcome that other code gives ends it, and cancels those in flight")

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// How a compound is cancelled, and who decides its outcome.
 @Suite("Compound: cancellation", .hangGuard) struct CompoundCancellationTests {

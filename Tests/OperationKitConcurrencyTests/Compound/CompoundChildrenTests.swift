@@ -1,8 +1,4 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Which operations can be children, and when the compound ends.
 @Suite("Compound: children", .hangGuard, .serialized) struct CompoundChildrenTests {

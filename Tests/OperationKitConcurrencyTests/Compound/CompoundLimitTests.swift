@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// How many children run at the same time.
 @Suite("Compound: limits", .hangGuard, .serialized) struct CompoundLimitTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Children that use the queue on which they run, and what the compound's queue is left with.
 @Suite("Compound: the private queue", .hangGuard) struct CompoundQueueTests {

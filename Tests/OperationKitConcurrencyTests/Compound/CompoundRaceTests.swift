@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Compounds under races: whatever wins, they end once, after their children, with an outcome that fits.
 @Suite("Compound: races", .hangGuard) struct CompoundRaceTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// A cancellation of running work is a request.
 @Suite("Cancelling while executing", .hangGuard) struct CancelWhileExecutingTests {

@@ -1,7 +1,5 @@
 #if DEBUG
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationKit
 

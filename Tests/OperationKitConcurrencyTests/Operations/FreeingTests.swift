@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Freeing is safe. Chains are freed on a stack of the size that worker threads have.
 @Suite("Freeing", .hangGuard) struct FreeingTests {

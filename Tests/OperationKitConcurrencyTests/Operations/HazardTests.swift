@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// What crashes, hangs or leaks with hand-written subclasses in Foundation on Linux.
 @Suite("Hazards of Foundation", .hangGuard) struct HazardTests {

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Whatever two or three threads do to an operation, it ends once, with one outcome. Interleavings try every order of such
 /// steps, up to a bound; these are on real threads, and under the Thread Sanitizer.

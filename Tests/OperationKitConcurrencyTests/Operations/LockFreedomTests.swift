@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// Nothing is called under the lock. While a callback runs, another thread takes the lock and answers.
 @Suite("Nothing is called under the lock", .hangGuard) struct LockFreedomTests {

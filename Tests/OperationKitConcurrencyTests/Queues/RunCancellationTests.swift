@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its
 /// end.

@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 /// `finished()` and `value`: waiting for the end from asynchronous code.
 @Suite("finished() and value", .hangGuard) struct WaitingTests {

@@ -1,6 +1,5 @@
 #if DEBUG
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationKit
 

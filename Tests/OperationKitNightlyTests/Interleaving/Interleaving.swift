@@ -1,6 +1,4 @@
 #if DEBUG
-import Dispatch
-import Foundation
 import OperationKitTestSupport
 
 @testable import OperationKit

@@ -1,8 +1,5 @@
 #if DEBUG
-import Dispatch
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationKit
 

@@ -1,5 +1,3 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 // How operations have to end, from what is predicted and from what happened inside them.

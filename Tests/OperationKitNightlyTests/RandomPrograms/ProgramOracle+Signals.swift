@@ -1,5 +1,3 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 // What observers are told agrees with what has happened.

@@ -1,5 +1,3 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 /// Judges what happened in a run of a program: a function of the program and the log of events alone.

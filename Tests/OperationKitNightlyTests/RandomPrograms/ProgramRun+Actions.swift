@@ -1,6 +1,3 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 // Actions.

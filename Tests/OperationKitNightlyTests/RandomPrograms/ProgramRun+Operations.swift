@@ -1,5 +1,3 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 /// A compound that tells when it begins.

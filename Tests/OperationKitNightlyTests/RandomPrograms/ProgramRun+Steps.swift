@@ -1,5 +1,3 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 // Steps of macros and waterfalls.

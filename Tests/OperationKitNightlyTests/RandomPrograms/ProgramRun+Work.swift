@@ -1,6 +1,3 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 // Work with a lock of its own, work that awaits other work, and work that loses what ends it.

@@ -1,6 +1,3 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 /// One run of a program: makes its operations, does its actions, and writes down what happens.

@@ -1,6 +1,4 @@
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 /// Runs one program after the other for a time, judges each, and shrinks the first that fails.
 enum Soak {

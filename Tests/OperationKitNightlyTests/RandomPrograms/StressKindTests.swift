@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 extension Stress {
     /// Kinds of events that broke the library once, each in a small program of its own, so that they are tried in every

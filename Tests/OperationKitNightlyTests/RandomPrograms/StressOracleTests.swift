@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 extension Stress {
     /// What proves that the machinery can fail: wrong logs are seen, and a fault is reduced to the operation that has it.

@@ -1,5 +1,3 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 /// A random workload as a value: a tree of operations, and what is done to them, when and from where.

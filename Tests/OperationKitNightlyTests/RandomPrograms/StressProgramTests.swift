@@ -1,7 +1,4 @@
-import Foundation
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 extension Stress {
     /// Random programs against the oracle: for a while, or only the one of `STRESS_SEED`.

@@ -1,4 +1,3 @@
-import Foundation
 import OperationKitTestSupport
 
 /// A graph of children as a value: for each child those it depends on, all of them before it.

@@ -1,6 +1,3 @@
-import Dispatch
-import Foundation
-import OperationKit
 import OperationKitTestSupport
 
 /// Who began and ended when, written by the children of one run.

@@ -1,6 +1,4 @@
-import OperationKit
 import OperationKitTestSupport
-import Testing
 
 extension Stress {
     /// Shapes of every kind: small ones against a naive scheduler, and large ones.

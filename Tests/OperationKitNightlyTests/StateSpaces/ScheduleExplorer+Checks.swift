@@ -1,4 +1,3 @@
-import Foundation
 import OperationKitTestSupport
 
 @testable import OperationKit
