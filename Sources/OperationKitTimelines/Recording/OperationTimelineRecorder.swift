@@ -83,7 +83,7 @@ struct ObservedFacts {
             dependencies = operation.dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
         case .running:
             resources = operation.leasedResourceNames
-            limit = operation.childLimit
+            if isComposite { limit = operation.childLimit }
         case .retrying(_, let error, _): self.error = error.eventText
         case .finished(let error): outcome = error.map(OperationTimeline.Outcome.init)
         case .waiting: break
