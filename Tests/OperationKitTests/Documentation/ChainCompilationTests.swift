@@ -1,6 +1,5 @@
 #if os(Linux) || os(macOS)
 import OperationKitTestSupport
-import Testing
 
 /// What the compiler makes of long chains, as users write them: without annotations.
 @Suite("Chains that the compiler checks", .hangGuard) struct ChainCompilationTests {

@@ -1,4 +1,3 @@
-import Foundation
 import OperationKitTestSupport
 
 /// A fenced block of Swift in a document or in a documentation comment.

@@ -1,6 +1,4 @@
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 @Suite("Code blocks of the documentation")
 struct CodeBlockTests {

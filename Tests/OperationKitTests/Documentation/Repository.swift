@@ -1,4 +1,3 @@
-import Foundation
 import OperationKitTestSupport
 
 /// The files of the package, as they are on disk.

@@ -1,6 +1,4 @@
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 @Suite("Layout of the sources")
 struct RepositoryTests {

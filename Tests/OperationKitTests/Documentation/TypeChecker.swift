@@ -1,5 +1,4 @@
 #if os(Linux) || os(macOS)
-import Foundation
 import OperationKitTestSupport
 
 /// Checks code with the compiler, as a user of the library would.

@@ -1,7 +1,4 @@
-import Dispatch
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationKit
 

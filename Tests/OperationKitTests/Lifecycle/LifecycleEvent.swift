@@ -1,5 +1,4 @@
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationKit
 

@@ -1,6 +1,4 @@
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 @testable import OperationKit
 

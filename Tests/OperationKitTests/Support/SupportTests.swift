@@ -1,6 +1,4 @@
-import Foundation
 import OperationKitTestSupport
-import Testing
 
 @Suite("Support", .hangGuard) struct SupportTests {
     @Test("A race runs every body in every round before it is checked") func everyRound() async {
