@@ -34,6 +34,21 @@ extension EventLog {
         }
     }
 
+    @Test("A wait whose time is over just after it was granted has ended nothing") func expiredAfterGrant() async throws
+    {
+        let database = ExclusiveAccess("database")
+        let (holder, next) = (log.held("holder", database), log.held("next", database))
+        holder.start()
+        await log.begun("holder")
+        let lease = try #require(holder.withState { $0.gates?.lease } as? ResourceLease)
+        #expect(ResourcePool.shared.expired(try #require(lease.requestID))?.count == nil)
+        next.start()
+        #expect(log.events == ["holder"])
+        holder.finish()
+        await log.begun("next")
+        next.finish()
+    }
+
     @Test("An operation says which one it comes after where its resource is free, and runs when that one gives up")
     func afterAnother() async throws {
         let (database, network, clock) = (ExclusiveAccess("database"), ExclusiveAccess("network"), ManualClock())
