@@ -8,8 +8,8 @@ import OperationKitTestSupport
     /// says how the demo ended, and keeps the terminal as it is until a line is typed.
     private static func start(
         _ arguments: [String], on terminal: PseudoTerminal, inSession: Bool = false
-    ) throws -> Process {
-        let process = Process()
+    ) throws -> Demo {
+        let (process, ended) = (Process(), Gate())
         let demo = try BuildProducts.executable("OperationDemo")
         process.executableURL = inSession ? URL(fileURLWithPath: "/usr/bin/setsid") : demo
         let script = #"trap : INT; "$0" "$@"; echo "ended with $?"; read line"#
@@ -20,17 +20,20 @@ import OperationKitTestSupport
         process.standardInput = terminal.device
         process.standardOutput = terminal.device
         process.standardError = terminal.device
+        // `waitUntilExit()` takes all of a processor on Linux while it waits.
+        process.terminationHandler = { _ in ended.open() }
         try process.run()
         try terminal.hasProgram()
-        return process
+        return Demo(process: process, ended: ended)
     }
 
-    private static func status(of process: Process) async -> Int32 {
-        await withCheckedContinuation { continuation in
-            Thread {
-                process.waitUntilExit()
-                continuation.resume(returning: process.terminationStatus)
-            }.start()
+    private struct Demo {
+        let process: Process
+        let ended: Gate
+
+        func status() async -> Int32 {
+            await ended.opened()
+            return process.terminationStatus
         }
     }
 
@@ -43,7 +46,7 @@ import OperationKitTestSupport
         let terminal = try PseudoTerminal()
         let before = terminal.settings
         // Slow enough for a naive operation to complete before its work ends, on a busy machine too.
-        let process = try Self.start(["--interactive", "--no-color", "--speed", "5"], on: terminal)
+        let demo = try Self.start(["--interactive", "--no-color", "--speed", "5"], on: terminal)
         #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting, 0 finished"))
         #expect(terminal.settings != before)
 
@@ -64,14 +67,14 @@ import OperationKitTestSupport
         try terminal.type("l")
         #expect(await terminal.hasWritten("Nothing is going on"))
         try terminal.type("q")
-        #expect(await Self.status(of: process) == 0)
+        #expect(await demo.status() == 0)
         #expect(terminal.settings == before)
         #expect(!Self.hasColors(await terminal.output()), "--no-color means no colors")
     }
 
     @Test("Keys choose and cancel one operation, or all of them") func cancellation() async throws {
         let terminal = try PseudoTerminal()
-        let process = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
+        let demo = try Self.start(["--interactive", "--no-color", "--speed", "0.01"], on: terminal)
         // On the thread that reads: what works would end by itself at some time.
         terminal.when("1 working, 2 waiting, 0 finished") { _ in try? terminal.type("x") }
         terminal.when("“async-1” was cancelled.") { _ in try? terminal.type("j") }
@@ -80,15 +83,15 @@ import OperationKitTestSupport
         terminal.when("0 working, 0 waiting, 3 finished") { _ in try? terminal.type("q") }
         try terminal.type("aas")
         #expect(await terminal.hasWritten("All were cancelled."))
-        #expect(await Self.status(of: process) == 0)
+        #expect(await demo.status() == 0)
         #expect((await terminal.output()).contains("× cancelled"))
     }
 
     @Test("On a terminal a scenario is drawn while it runs, and its end is that of a pipe") func live() async throws {
         let terminal = try PseudoTerminal()
-        let process = try Self.start(["async", "--no-color", "--speed", "0.5"], on: terminal)
+        let demo = try Self.start(["async", "--no-color", "--speed", "2"], on: terminal)
         #expect(await terminal.hasWritten("▶ unfinished"))
-        #expect(await Self.status(of: process) == 0)
+        #expect(await demo.status() == 0)
         let output = await terminal.output()
         let end = try #require(output.range(of: "\u{1B}[J", options: .backwards))
         let lines = output[end.upperBound...].split(whereSeparator: \.isNewline).map(String.init)
@@ -103,7 +106,7 @@ import OperationKitTestSupport
         let terminal = try PseudoTerminal()
         let before = terminal.settings
         let arguments = ["--interactive", "--no-color", "--speed", "0.01"]
-        let process = try Self.start(arguments, on: terminal, inSession: true)
+        let demo = try Self.start(arguments, on: terminal, inSession: true)
         terminal.when("2 working, 3 waiting") { if $0 { try? terminal.type("\u{03}") } }
         #expect(await terminal.hasWritten("serial, running, 0 working, 0 waiting"))
         #expect(terminal.settings != before)
@@ -111,7 +114,7 @@ import OperationKitTestSupport
         #expect(await terminal.hasWritten("ended with 130"))
         #expect(terminal.settings == before)
         try terminal.type("\n")
-        #expect(await Self.status(of: process) == 0)
+        #expect(await demo.status() == 0)
         #expect((await terminal.output()).contains("0 working, 0 waiting, 5 finished"))
     }
     #endif

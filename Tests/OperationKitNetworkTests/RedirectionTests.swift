@@ -9,7 +9,8 @@ import FoundationNetworking
 struct RedirectionTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
-    private let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    private static let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+    private var data: Data { Self.data }
 
     enum Body: CaseIterable, Sendable { case data, file, request, download }
 

@@ -16,7 +16,7 @@ import OperationKitTestSupport
 enum StressSettings {
     /// How long random programs are run.
     static var seconds: Double {
-        ProcessInfo.processInfo.environment["STRESS_SECONDS"].flatMap(Double.init) ?? TestExtent.choose(1, long: 600)
+        ProcessInfo.processInfo.environment["STRESS_SECONDS"].flatMap(Double.init) ?? TestExtent.choose(0.5, long: 600)
     }
 
     /// The seed that a failure has printed.

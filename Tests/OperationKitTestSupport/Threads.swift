@@ -39,7 +39,7 @@ package func concurrently(_ bodies: [@Sendable () -> Void]) async {
 /// from one start line, each after a short random delay, and then checks it.
 ///
 /// - Parameters:
-///   - rounds: The number of rounds in the long extent. The short one has a sixth of them.
+///   - rounds: The number of rounds in the long extent. The short one has a twelfth of them.
 ///   - seed: The seed of the delays. Callers put it in the message of a failing check.
 ///   - prepare: Makes the subject of a round.
 ///   - bodies: What races.
@@ -56,7 +56,7 @@ package func race<Subject: Sendable>(
             group.addTask {
                 await onThread {
                     var random = SplitMix64(seed: seed &+ UInt64(lane))
-                    for round in 0..<TestExtent.choose(rounds / 6, long: rounds) {
+                    for round in 0..<TestExtent.choose(rounds / 12, long: rounds) {
                         if lane == 0 { subjects.value = prepare(round) }
                         begin.meet()
                         guard let subject = subjects.value else { return }

@@ -9,7 +9,7 @@ import OperationKitTestSupport
         isExact: Bool?, _ body: (TimelineSimulation, OperationTimeline, _ seed: UInt64) -> Void
     ) {
         let first = SplitMix64.freshSeed()
-        for seed in first..<first + UInt64(TestExtent.choose(40, long: 20_000)) {
+        for seed in first..<first + UInt64(TestExtent.choose(20, long: 20_000)) {
             let simulation = TimelineSimulation(seed: seed, isExact: isExact ?? seed.isMultiple(of: 2))
             body(simulation, simulation.timeline(), seed)
         }

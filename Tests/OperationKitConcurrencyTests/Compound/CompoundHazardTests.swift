@@ -57,7 +57,7 @@ import OperationKitTestSupport
     func longChainInACompound(isRun: Bool) async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
-            let children = self.chain(TestExtent.choose(4_000, long: 50_000)) { ScriptedOperation() }
+            let children = self.chain(TestExtent.choose(2_000, long: 50_000)) { ScriptedOperation() }
             tracker.track(children[0])
             let compound = CompoundOperation(operations: children)
             guard isRun else { return }

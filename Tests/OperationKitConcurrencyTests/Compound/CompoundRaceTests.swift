@@ -24,7 +24,7 @@ import OperationKitTestSupport
     func cancelAgainstRun() async {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
-        for _ in 0..<TestExtent.choose(100, long: 300) {
+        for _ in 0..<TestExtent.choose(50, long: 300) {
             let children = makeChildren(Int(random.next() % 20), &random)
             let compound = CompoundOperation(
                 operations: children, maxConcurrentOperationCount: [-1, 1, 2].randomElement(using: &random)!)
@@ -58,7 +58,7 @@ import OperationKitTestSupport
     @Test("A child that is added while the compound ends either runs or is rejected and left alone")
     func addAgainstFinish() async {
         let refused = Shared(0)
-        let (least, most) = (TestExtent.choose(100, long: 300), 20_000)
+        let (least, most) = (TestExtent.choose(50, long: 300), 20_000)
         // Both sides of the race have to be seen.
         for round in 0..<most where round < least || refused.value == 0 {
             let ran = Shared(0)
@@ -88,7 +88,7 @@ import OperationKitTestSupport
 
     @Test("Children that are added while the compound is cancelled are cancelled and finish")
     func addAgainstCancel() async {
-        for _ in 0..<TestExtent.choose(100, long: 300) {
+        for _ in 0..<TestExtent.choose(50, long: 300) {
             let hold = ScriptedOperation.idle()
             let compound = CompoundOperation(operations: [hold])
             OperationQueue().addOperation(compound)
@@ -112,7 +112,7 @@ import OperationKitTestSupport
     func suspendAgainstRun() async throws {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
-        for _ in 0..<TestExtent.choose(70, long: 200) {
+        for _ in 0..<TestExtent.choose(35, long: 200) {
             let children = makeChildren(30, &random)
             let compound = CompoundOperation(operations: children)
             let queue = OperationQueue()
@@ -201,7 +201,7 @@ import OperationKitTestSupport
 
     @Test("Of two concurrent additions that together close a cycle exactly one succeeds")
     func twoAdditions() async throws {
-        for _ in 0..<TestExtent.choose(100, long: 300) {
+        for _ in 0..<TestExtent.choose(50, long: 300) {
             let began = Gate()
             let hold = ScriptedOperation(main: { _ in began.open() })
             let compound = CompoundOperation(operations: [hold])
@@ -232,7 +232,7 @@ import OperationKitTestSupport
         var random = SplitMix64(seed: seed)
         for limit in [-1, 1, 2, 8] {
             let order = Shared<[Int: Int]>([:])
-            let children = (0..<1_500).map { index in
+            let children = (0..<TestExtent.choose(500, long: 1_500)).map { index in
                 ChildKind.allCases.randomElement(using: &random)!.make { order.change { $0[index] = $0.count } }
             }
             var edges: [(Int, Int)] = []

@@ -82,7 +82,7 @@ import OperationKitTestSupport
     }
 
     @Test("An observer that was slow once is given what has queued up meanwhile, in linear time") func backlog() async {
-        let count = TestExtent.choose(20_000, long: 200_000)
+        let count = TestExtent.choose(8_000, long: 200_000)
         let (isDelivering, mayReturn) = (Gate(), Gate())
         let seen = Shared(0)
         let operation = ScriptedOperation.idle("work")

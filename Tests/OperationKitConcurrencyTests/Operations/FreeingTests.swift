@@ -36,7 +36,7 @@ import OperationKitTestSupport
         // A million once: that many of each kind at the same time would not fit into memory.
         let long = members == .asynchronous && !finished ? 1_000_000 : 200_000
         await onThread(stackSize: workerStackSize) {
-            _ = Self.chain(of: TestExtent.choose(4_000, long: long), members, finished: finished, tracker)
+            _ = Self.chain(of: TestExtent.choose(2_000, long: long), members, finished: finished, tracker)
         }
         await tracker.expectAllReleased()
     }

@@ -114,7 +114,7 @@ import OperationKitTestSupport
 
     @Test("Operations that wait for each other's end are let go on without nested calls, however many wait")
     func manyWaiting() async throws {
-        let count = TestExtent.choose(5_000, long: 100_000)
+        let count = TestExtent.choose(2_000, long: 100_000)
         let database = ExclusiveAccess("database")
         let done = Shared(0)
         let holder = operation("holder", database)

@@ -16,7 +16,7 @@ struct Choices {
 
         /// In the short extent of a test run, a sample of the orders instead of all of them.
         func bounded(seed: UInt64) -> Extent {
-            let count = TestExtent.choose(12, long: .max)
+            let count = TestExtent.choose(6, long: .max)
             return switch self {
             case .everything where count < .max: .samples(count, seed: seed)
             case .preemptions(let most) where count < .max: .samples(count, seed: seed, preemptions: most)

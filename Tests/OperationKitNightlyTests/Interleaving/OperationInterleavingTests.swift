@@ -102,8 +102,8 @@ import OperationKitTestSupport
                     let three = [first, steps[second], third]
                     if three.count(where: \.isLong) > 1 { continue }
                     let onePreemption = TestExtent.choose(
-                        Choices.Extent.samples(4, seed: seed, preemptions: 1), long: .preemptions(1))
-                    let samples = Choices.Extent.samples(TestExtent.choose(4, long: 20), seed: seed)
+                        Choices.Extent.samples(2, seed: seed, preemptions: 1), long: .preemptions(1))
+                    let samples = Choices.Extent.samples(TestExtent.choose(2, long: 20), seed: seed)
                     bounded.append(await tryOut(three, beginning, onePreemption, .regions))
                     sampled.append(await tryOut(three, beginning, samples, .everyPlace))
                 }

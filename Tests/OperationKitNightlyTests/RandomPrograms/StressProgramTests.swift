@@ -36,7 +36,7 @@ extension Stress {
             "Observers of many kinds of programs get the events that the oracle expects",
             arguments: StressObservation.allCases)
         func programs(observation: StressObservation) async {
-            for seed in 0..<TestExtent.choose(60, long: 3_000) as Range<UInt64> {
+            for seed in 0..<TestExtent.choose(30, long: 3_000) as Range<UInt64> {
                 var program = ProgramGenerator.program(seed: seed)
                 program.observation = observation
                 let failure = await onThread { [program] in Soak.check(program) }

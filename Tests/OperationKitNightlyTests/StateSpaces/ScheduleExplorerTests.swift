@@ -56,7 +56,7 @@ import OperationKitTestSupport
         ]
     }
 
-    @Test("The guarantees of a readiness hold in each state that is visited", arguments: scenes)
+    @Test("The guarantees of the state machine hold in each state that is visited", arguments: scenes)
     func everyOrder(scene: Scene) async {
         let seed = SplitMix64.freshSeed()
         let failure = await onThread { Self.failure(in: scene, seed: seed) }

@@ -25,7 +25,7 @@ import OperationKitTestSupport
         arguments: [ChildKind.block, .asynchronous, .foreign, nil])
     func manyChildren(_ kind: ChildKind?) async throws {
         // Quadratic cost would take minutes here, which the time limit of the suite does not allow.
-        let children = (0..<TestExtent.choose(2_000, long: 20_000)).map { _ in ScriptedOperation() }
+        let children = (0..<TestExtent.choose(1_000, long: 20_000)).map { _ in ScriptedOperation() }
         let externals = kind.map { [$0.make {}] } ?? children.map { _ in ScriptedOperation() as Operation }
         for (index, child) in children.enumerated() { child.addDependency(externals[index % externals.count]) }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 2)
@@ -37,10 +37,10 @@ import OperationKitTestSupport
 
     @Test("Dependencies that children get after their addition cost linear time") func lateDependencies() async throws {
         let hub = ScriptedOperation { $0.finish() }
-        let children = (0..<TestExtent.choose(2_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
+        let children = (0..<TestExtent.choose(1_000, long: 20_000)).map { _ in ScriptedOperation { $0.finish() } }
         for child in children { child.addDependency(hub) }
         let compound = CompoundOperation(operations: children + [hub])
-        // Has the readiness count them once.
+        // Has the state machine count them once.
         try compound.addOperation(ScriptedOperation { $0.finish() })
         let late = ScriptedOperation { $0.finish() }
         for child in children { child.addDependency(late) }

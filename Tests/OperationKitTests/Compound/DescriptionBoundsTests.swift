@@ -7,7 +7,7 @@ import OperationKitTestSupport
         // The only child that begins is the last one of all.
         let last = ScriptedOperation.idle("last")
         last.queuePriority = .veryHigh
-        let count = TestExtent.choose(10_000, long: 100_000)
+        let count = TestExtent.choose(4_000, long: 100_000)
         let children = (0..<count).map { _ in ScriptedOperation() }
         let compound = CompoundOperation(name: "Many", operations: children + [last], maxConcurrentOperationCount: 1)
         compound.start()

@@ -27,7 +27,7 @@ import OperationKitTestSupport
     @Test("Deeply nested errors are freed, described and converted on a small stack", arguments: [false, true])
     func deepNesting(isMixed: Bool) async {
         await onThread(stackSize: workerStackSize) {
-            let depth = TestExtent.choose(4_000, long: 10_000)
+            let depth = TestExtent.choose(2_000, long: 10_000)
             let error = Self.nested(depth, TestError.first, isMixed: isMixed)
             #expect(error.localizedDescription.count < 1_000)
             #expect(error.nsError.localizedDescription == error.errorDescription)

@@ -116,7 +116,7 @@ import OperationKitTestSupport
     /// Expects that twice the depth takes hardly more than twice the locks; if each level asked all those around it, or
     /// inside it, it would be four times as many.
     private func expectLinear(
-        _ form: some Sendable, from depth: Int = TestExtent.choose(24, long: 60),
+        _ form: some Sendable, from depth: Int = TestExtent.choose(16, long: 60),
         _ location: SourceLocation = #_sourceLocation,
         _ body: @escaping @Sendable (_ depth: Int, HeldQueue) -> Void
     ) async {
@@ -159,7 +159,7 @@ import OperationKitTestSupport
             [Form.macros, .mixture],
             long: [.macros, .maps, .recoveries, .waterfalls, .mixture, .compoundsWhileTheyRun]))
     func progress(_ form: Form) async {
-        await expectLinear(form, from: 300) { depth, queue in
+        await expectLinear(form, from: TestExtent.choose(100, long: 300)) { depth, queue in
             let operation = form.make(depth) { Step.increment("leaf") }
             _ = operation.progress
             operation.start()
@@ -220,7 +220,7 @@ import OperationKitTestSupport
 /// Compounds inside each other, deeper than any stack. What they do is done on a thread whose stack is smaller than that of
 /// any system's threads.
 @Suite("Compounds nested thousands deep", .hangGuard, .serialized) struct NestingDepthTests {
-    private static let depth = TestExtent.choose(3_000, long: 10_000)
+    private static let depth = TestExtent.choose(1_500, long: 10_000)
 
     /// A compound with a leaf at the bottom of all that is inside of it.
     private static func nested(around leaf: Operation) -> CompoundOperation {

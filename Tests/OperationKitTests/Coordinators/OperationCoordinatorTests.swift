@@ -214,7 +214,7 @@ import OperationKitTestSupport
     @Test("Many operations, or a long chain of them, neither grow the stack nor recurse", arguments: [0, 1])
     func manyOperations(index: Int) async {
         for isChain in [false, true] {
-            let count = TestExtent.choose(8_000, long: isChain ? 30_000 : 1_000_000)
+            let count = TestExtent.choose(3_000, long: isChain ? 30_000 : 1_000_000)
             await withCheckedContinuation { continuation in
                 // Only the coordinator holds them.
                 Self.coordinators[index].performOperations(Self.operations(count, isChain: isChain)) { errors in

@@ -163,25 +163,25 @@ extension BlockOperation {
     @Test("Operations that hold each other and were never run are freed without recursion", arguments: deep.indices)
     func unrun(index: Int) async {
         await onThread(stackSize: workerStackSize) {
-            _ = Self.deep[index](TestExtent.choose(4_000, long: index < 3 ? 100_000 : 10_000))
+            _ = Self.deep[index](TestExtent.choose(2_000, long: index < 3 ? 100_000 : 10_000))
         }
     }
 
-    @Test("The 10,000 steps of a macro run, or one is cancelled, and all are released", arguments: [false, true])
+    @Test("Thousands of steps of a macro run, or one is cancelled, and all are released", arguments: [false, true])
     func runs(isCancelled: Bool) async {
-        let tracker = LeakTracker()
+        let (tracker, count) = (LeakTracker(), TestExtent.choose(3_000, long: 10_000))
         await onThread(stackSize: workerStackSize) {
-            let steps = (0..<10_000).map { number in
+            let steps = (0..<count).map { number in
                 tracker.track(
                     Step<Int, Int> { step, input in
-                        if isCancelled, number == 5_000 { step.cancel() } else { step.finish(with: input + 1) }
+                        if isCancelled, number == count / 2 { step.cancel() } else { step.finish(with: input + 1) }
                     })
             }
             let macro = chain(of: steps).with(input: 0)
             macro.start()
             macro.waitUntilFinished()
-            #expect(macro.output == (isCancelled ? nil : 10_000) && steps.allSatisfy(\.isFinished))
-            #expect(macro.failedStep?.index == (isCancelled ? 5_000 : nil))
+            #expect(macro.output == (isCancelled ? nil : count) && steps.allSatisfy(\.isFinished))
+            #expect(macro.failedStep?.index == (isCancelled ? count / 2 : nil))
         }
         await tracker.expectAllReleased()
     }

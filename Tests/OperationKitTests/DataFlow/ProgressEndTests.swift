@@ -152,7 +152,7 @@ import OperationKitTestSupport
 
     @Test("Operations below one progress of the user's may end at the same time")
     func belowOneProgress() async {
-        for round in 0..<20 {
+        for round in 0..<TestExtent.choose(5, long: 20) {
             let app = Progress.discreteProgress(totalUnitCount: 2_000)
             let operations = (0..<2_000).map { _ in ScriptedOperation.idle() }
             for operation in operations {

@@ -214,7 +214,7 @@ import OperationKitTestSupport
     @Test("The jobs of a very long waterfall come and go one by one, and overflow no stack", arguments: [false, true])
     func manyJobs(areOperations: Bool) async {
         let (tokens, tracker) = (TokenCount(), LeakTracker())
-        let count = TestExtent.choose(areOperations ? 2_000 : 20_000, long: areOperations ? 20_000 : 1_000_000)
+        let count = TestExtent.choose(areOperations ? 2_000 : 8_000, long: areOperations ? 20_000 : 1_000_000)
         await onThread(stackSize: workerStackSize) {
             var waterfall = Waterfall<Int, Int>()
             for number in 0..<count {

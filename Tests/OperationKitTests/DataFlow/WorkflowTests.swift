@@ -239,7 +239,7 @@ import OperationKitTimelines
     @Test("A workflow of many steps holds one of them at a time") func manySteps() async {
         let (leaks, tokens) = (LeakTracker(), TokenCount())
         do {
-            let steps = TestExtent.choose(10_000, long: 1_000_000)
+            let steps = TestExtent.choose(3_000, long: 1_000_000)
             let workflow = leaks.track(
                 WorkflowOperation { flow in
                     var sum = 0

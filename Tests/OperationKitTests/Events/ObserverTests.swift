@@ -156,13 +156,13 @@ import OperationKitTestSupport
             AsyncOperation.addGlobalObserver(observer)
             let outermost = CompoundOperation(name: "0")
             var innermost = outermost
-            for depth in 1..<TestExtent.choose(3_000, long: 20_000) {
+            for depth in 1..<TestExtent.choose(1_500, long: 20_000) {
                 let next = CompoundOperation(name: "\(depth)")
                 try innermost.addOperation(next)
                 innermost = next
             }
             try await OperationQueue().run(outermost)
-            #expect(observer.events.count { $0.hasSuffix("finished") } == TestExtent.choose(3_000, long: 20_000))
+            #expect(observer.events.count { $0.hasSuffix("finished") } == TestExtent.choose(1_500, long: 20_000))
         }
     }
 

@@ -119,7 +119,7 @@ import OperationKitTestSupport
 
     @Test("A repetition that runs for very long keeps nothing of the runs that have ended") func veryMany() async throws
     {
-        let count = TestExtent.choose(5_000, long: 250_000)
+        let count = TestExtent.choose(2_000, long: 250_000)
         let (clock, alive) = (clock, LeakTracker())
         final class Failure: Error {}
         let most = Shared(0)

@@ -95,7 +95,7 @@ import OperationKitTestSupport
 
             static func == (left: Key, right: Key) -> Bool { left.value == right.value }
         }
-        let (count, comparisons) = (TestExtent.choose(10_000, long: 100_000), Shared(0))
+        let (count, comparisons) = (TestExtent.choose(4_000, long: 100_000), Shared(0))
         var heap = IndexedHeap<Key, Int>()
         var random = SplitMix64(seed: 1)
         for number in 0..<count {

@@ -12,6 +12,6 @@ import OperationKitTestSupport
                 checked.change { $0 += 1 }
             })
         #expect(wrong.value == 0)
-        #expect(checked.value == TestExtent.choose(16, long: 100))
+        #expect(checked.value == TestExtent.choose(8, long: 100))
     }
 }
