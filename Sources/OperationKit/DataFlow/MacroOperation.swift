@@ -18,8 +18,8 @@ import Foundation
 /// ## Building
 ///
 /// `then` appends a step and returns a new, longer macro. Don't use its receiver afterward: the steps have moved to the new
-/// macro, with the name, the input and a cancellation, and starting the old one fails with ``ChainError/consumed(chain:)``. Set
-/// dependencies, blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one chain, once:
+/// macro, with the name, the input, a cancellation and an error, and starting the old one fails with
+/// ``ChainError/consumed(chain:)``. Set dependencies, blocks and the like on the last macro. Steps may be macros and waterfalls themselves. A step belongs to one chain, once:
 /// otherwise the macro ends with ``ChainError/alreadyUsed(operation:chain:)`` when it is started, and no step runs.
 /// Complexity: each `then` costs O(1) plus its dependencies.
 ///

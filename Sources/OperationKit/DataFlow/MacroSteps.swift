@@ -140,10 +140,13 @@ extension IOOperation {
         return refusal
     }
 
-    /// Gives a longer chain the name, the input, and a cancellation of this one that has come before.
+    /// Gives a longer chain the name, the input, and a cancellation or an error of this one that has come before.
     func pass(to chain: IOOperation<Input, some Sendable>) {
         chain.name = name
         chain.input = input
+        if let error = withState({ $0.lifecycle.earlyError }), error as? ChainError != .consumed(chain: displayName) {
+            chain.finish(withError: error)
+        }
         if isCancelled { chain.cancel(reason: cancellationReason) }
     }
 

@@ -44,6 +44,11 @@ extension Lifecycle {
         if case .pending = state { true } else { false }
     }
 
+    /// The error that it was given before its start, until then.
+    var earlyError: (any Error)? {
+        if case .pending(.failure(let error)) = state { error } else { nil }
+    }
+
     /// The outcome, from its delivery on. It is `nil` while a cancellation holds the end back.
     var outcome: Outcome? {
         if case .marking = cancellation { return nil }

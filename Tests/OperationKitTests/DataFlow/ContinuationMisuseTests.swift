@@ -55,6 +55,18 @@ import OperationKitTestSupport
         #expect(work.output == nil)
     }
 
+    @Test(
+        "A chain that was given an error before it is continued leaves it to the longer one", arguments: Chain.allCases)
+    func failed(chain: Chain) async {
+        let shorter = chain.make(work)
+        shorter.finish(withError: TestError.first)
+        let longer = chain.continued(shorter)
+        for operation in [shorter, longer] {
+            await Start.byHand(operation)
+            #expect(operation.error as? TestError == .first && work.output == nil)
+        }
+    }
+
     @Test("`then` on a chain that runs or has ended is an error with a name", arguments: Chain.allCases, [false, true])
     func started(chain: Chain, hasEnded: Bool) async {
         let began = Gate()
