@@ -32,7 +32,7 @@ public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked S
     }
 
     override func send(_ request: URLRequest) throws {
-        start(BodyTransfer(request, for: self) { session, request in session.dataTask(with: request) })
+        start(BodyTransfer(request, for: self) { session, request in session.task(for: request) })
     }
 }
 
@@ -49,12 +49,7 @@ public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked S
 ///
 /// See ``RequestOperation`` for how it ends. A file is read while it is sent, so its size does not matter.
 public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked Sendable {
-    private let source: Source
-
-    private enum Source {
-        case data(Data)
-        case file(URL)
-    }
+    private let source: RequestBody.Source
 
     /// Creates an operation that sends a file. A file that does not exist, or a URL of something else, ends it with a ``TransferError``. A
     /// URL without a scheme is a path.
@@ -75,10 +70,7 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
         }
         start(
             BodyTransfer(request, for: self, countsUpload: true) { [source] session, request in
-                switch source {
-                case .data(let data): session.uploadTask(with: request, from: data)
-                case .file(let file): session.uploadTask(with: request, fromFile: file)
-                }
+                session.task(for: request, sending: source)
             })
     }
 

@@ -43,11 +43,14 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             request.setValue("bytes=\(file.length)-", forHTTPHeaderField: "Range")
             request.setValue(validator, forHTTPHeaderField: "If-Range")
         }
-        return session.dataTask(with: request)
+        return session.task(for: request)
     }
 
     /// Whether the request itself asks for a part. That is all of its answer, and another part can't follow it.
     private var wantsRange: Bool { request.value(forHTTPHeaderField: "Range") != nil }
+
+    /// Whether the body of the answer is the file.
+    private func hasFile(_ response: HTTPResponse) -> Bool { response.hasFile && request.httpMethod != "HEAD" }
 
     func received(_ response: URLResponse) -> Bool {
         let response = HTTPResponse(response)
@@ -62,7 +65,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
                 try beginPart(response)
             case 416 where isResuming:
                 startsOver = true
-            case _ where operation.accepts(response) && response.hasFile:
+            case _ where operation.accepts(response) && hasFile(response):
                 try file.begin(validator: wantsRange ? nil : response.validator)
             default: break
             }
@@ -94,7 +97,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 
     func received(_ data: Data) -> Bool {
         guard let response else { return false }
-        guard response.hasFile else { return true }
+        guard hasFile(response) else { return true }
         guard operation.accepts(response) else {
             errorBody.append(data.prefix(HTTPError.longestBody - errorBody.count))
             return errorBody.count < HTTPError.longestBody
@@ -132,7 +135,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             if let error { throw TransferError(error, of: request) }
             guard let response, !startsOver else { throw TransferError(URLError(.badServerResponse), of: request) }
             guard operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
-            guard response.hasFile else {
+            guard hasFile(response) else {
                 // What was thrown away leaves nothing.
                 file.stop()
                 return operation.end(with: .success(DownloadOutput(file: operation.destination, response: response)))

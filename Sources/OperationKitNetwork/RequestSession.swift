@@ -138,7 +138,16 @@ extension RequestSession: URLSessionDataDelegate {
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
-        transfers[task.taskIdentifier]?.handler.sent(totalBytesSent, of: totalBytesExpectedToSend)
+        let total = task.requestBody.map { Int64($0.count) } ?? totalBytesExpectedToSend
+        transfers[task.taskIdentifier]?.handler.sent(totalBytesSent, of: total)
+    }
+
+    /// Called on a thread of Foundation, when a connection that was used again turns out to be closed.
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        completionHandler(task.requestBody?.again)
     }
 
     func urlSession(
@@ -167,10 +176,14 @@ extension RequestSession: URLSessionDataDelegate {
             return
         }
         var request = request
-        // Linux takes a relative one for a path from the root on.
+        // Linux takes a relative one for a path from the root on, and one without a host for a path on the same server.
         if let place = response.value(forHTTPHeaderField: "Location"), let base = response.url,
-            let url = URL(string: place, relativeTo: base)?.absoluteURL, url.host != nil
+            let url = URL(string: place, relativeTo: base)?.absoluteURL
         {
+            if url.host?.isEmpty != false {
+                transfers[task.taskIdentifier]?.next = .failure(URLError(.unsupportedURL))
+                return completionHandler(nil)
+            }
             request.url = url
         }
         // Linux sends them to any server that one names.
@@ -178,11 +191,12 @@ extension RequestSession: URLSessionDataDelegate {
             for field in ["Authorization", "Cookie"] { request.setValue(nil, forHTTPHeaderField: field) }
         }
         transfers[task.taskIdentifier]?.redirectionCount += 1
+        if task.requestBody != nil { request = RequestBody.removed(from: request) }
         guard let first = task.originalRequest, task.hasBody, request.httpMethod == first.httpMethod else {
             return completionHandler(request)
         }
         // Linux leaves the body out. So the task ends with the redirection, and another one sends the body again.
-        request.httpBody = first.httpBody
+        request.httpBody = task.requestBody?.data ?? first.httpBody
         if task.hasStream {
             transfers[task.taskIdentifier]?.next = .failure(URLError(.requestBodyStreamExhausted))
         } else if transfers[task.taskIdentifier]?.redirectionCount ?? 0 > Self.mostRedirections {
@@ -208,17 +222,22 @@ extension RequestSession: URLSessionDataDelegate {
         } else {
             // What has come since a cancellation was dropped, so even all of it is no success.
             let cancellation = transfer.isCancelled ? URLError(.cancelled) : nil
-            transfer.handler.completed(with: transfer.isStopped ? nil : error ?? cancellation)
+            let shortness = task.requestBody?.hasShrunk == true ? URLError(.cannotOpenFile) : nil
+            transfer.handler.completed(with: transfer.isStopped ? nil : shortness ?? error ?? cancellation)
         }
     }
 }
 
 extension URLSessionTask {
     /// Whether it sends anything beside the header.
-    fileprivate var hasBody: Bool { self is URLSessionUploadTask || originalRequest?.httpBody != nil || hasStream }
+    fileprivate var hasBody: Bool {
+        self is URLSessionUploadTask || originalRequest?.httpBody != nil || originalRequest?.httpBodyStream != nil
+    }
 
     /// Whether what it sends can be read only once.
-    fileprivate var hasStream: Bool { !(self is URLSessionUploadTask) && originalRequest?.httpBodyStream != nil }
+    fileprivate var hasStream: Bool {
+        !(self is URLSessionUploadTask) && originalRequest?.httpBodyStream != nil && requestBody == nil
+    }
 }
 
 extension URL {

@@ -71,11 +71,13 @@ extension TransferError {
     private static func explanation(_ code: URLError.Code) -> String? {
         switch code {
         case .badURL: "its URL is not valid."
+        case .unsupportedURL: "its URL, or one to which it was redirected, is none of HTTP."
         case .dataLengthExceedsMaximum: "a request with the method GET has no body."
         case .timedOut: "nothing came for too long."
         case .networkConnectionLost: "the connection was reset."
         case .cannotParseResponse: "the answer is no HTTP."
         case .badServerResponse: "the server closed the connection, or redirected to no URL."
+        case .cannotOpenFile: "its file became shorter while it was sent."
         case .httpTooManyRedirects: "it was redirected too often."
         case .requestBodyStreamExhausted: "it was redirected, and a stream can't be sent twice."
         default: nil

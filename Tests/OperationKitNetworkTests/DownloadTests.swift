@@ -37,6 +37,16 @@ struct DownloadTests {
         }
     }
 
+    @Test("A download with the method HEAD has no file")
+    func head() async throws {
+        let server = try LoopbackServer { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n")] }
+        defer { server.stop() }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "HEAD"
+        #expect(try await queue.run(DownloadTaskOperation(request, to: destination)).response.status == 200)
+        #expect(names.isEmpty)
+    }
+
     @Test("A file is loaded, replaces the one that is there, and leaves nothing beside it")
     func download() async throws {
         let server = try server(tag: { _ in "\"1\"" }, breaks: [])

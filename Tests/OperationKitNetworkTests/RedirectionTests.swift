@@ -142,6 +142,18 @@ struct RedirectionTests {
         #expect(folder.names.isEmpty)
     }
 
+    @Test("A redirection to what has no host is an error", arguments: ["mailto:a@b", "foo:bar", "http:///"])
+    func noHost(_ place: String) async throws {
+        let server = try server(302, to: place)
+        defer { server.stop() }
+        let error = await #expect(throws: TransferError.self) {
+            try await queue.run(DataTaskOperation(server.url("/first")))
+        }
+        #expect(error?.code == .unsupportedURL && error?.isTransient == false)
+        #expect(error?.message == "its URL, or one to which it was redirected, is none of HTTP.")
+        #expect(server.requests.count == 1)
+    }
+
     @Test("A status from 300 to 399 that is no redirection is an answer", arguments: [300, 304, 399])
     func noRedirection(_ status: Int) async throws {
         let server = try LoopbackServer { _ in [.response(status)] }

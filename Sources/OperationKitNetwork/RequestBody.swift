@@ -1,0 +1,133 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// The body of a request on Linux: data, or the content of a file, as a stream that knows its length and can begin again.
+///
+/// Foundation sends neither data nor a file again on a new connection if the server has just closed the one that was to be used again, and
+/// the request waits until it times out. If the connection is lost, or the task cancelled, while a part of a file is being read, an upload task
+/// ends the program. A stream is read by the transfer itself.
+///
+/// A file is sent with the length that it had at first, which the header of the request announces.
+final class RequestBody: InputStream {
+    enum Source: Sendable {
+        case data(Data)
+        case file(URL)
+
+        var count: Int? {
+            switch self {
+            case .data(let data): return data.count
+            case .file(let file):
+                let path = file.resolvingSymlinksInPath().path
+                return (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int
+            }
+        }
+    }
+
+    private let source: Source
+    let count: Int
+    private let lock = NSLock()
+    private var left: Int
+    private var isShort = false
+
+    init?(_ source: Source) {
+        guard let count = source.count else { return nil }
+        (self.source, self.count, left) = (source, count, count)
+        switch source {
+        case .data(let data): super.init(data: data)
+        case .file(let file): super.init(url: file)
+        }
+    }
+
+    /// Whether a file has become shorter.
+    var hasShrunk: Bool { lock.withLock { isShort } }
+
+    /// The same from the beginning on.
+    var again: RequestBody? { RequestBody(source) }
+
+    var data: Data? { if case .data(let data) = source { data } else { nil } }
+
+    // MARK: - Reading
+
+    override var hasBytesAvailable: Bool { lock.withLock { left > 0 } }
+
+    override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
+        let wanted = lock.withLock { min(left, maxLength) }
+        if wanted == 0 { return 0 }
+        let count = unsafe super.read(buffer, maxLength: wanted)
+        lock.withLock {
+            left -= max(0, count)
+            isShort = count <= 0
+        }
+        // An error ends the request. Otherwise the server would wait for what is missing.
+        return count > 0 ? count : -1
+    }
+
+    // MARK: - Headers
+
+    // A field that is blank is left out, as is what would stand there: that parts of unknown length come, and that they are a form.
+    private static let blank = " "
+    private static let (length, encoding, type) = ("Content-Length", "Transfer-Encoding", "Content-Type")
+
+    /// The request with this body.
+    ///
+    /// - Parameters:
+    ///   - request: The request.
+    ///   - isForm: Whether it is a form if it does not say what it is.
+    /// - Returns: The request with the body.
+    func body(of request: URLRequest, isForm: Bool) -> URLRequest {
+        var request = request
+        request.httpBody = nil
+        request.httpBodyStream = self
+        request.setValue(String(count), forHTTPHeaderField: Self.length)
+        request.setValue(Self.blank, forHTTPHeaderField: Self.encoding)
+        if !isForm, request.value(forHTTPHeaderField: Self.type) == nil {
+            request.setValue(Self.blank, forHTTPHeaderField: Self.type)
+        }
+        return request
+    }
+
+    /// The request without the body and what was set for it.
+    static func removed(from request: URLRequest) -> URLRequest {
+        var request = request
+        request.httpBodyStream = nil
+        for field in [length, encoding] { request.setValue(nil, forHTTPHeaderField: field) }
+        if request.value(forHTTPHeaderField: type) == blank { request.setValue(nil, forHTTPHeaderField: type) }
+        return request
+    }
+}
+
+extension URLSession {
+    /// Makes a task for a request with its own body.
+    func task(for request: URLRequest) -> URLSessionTask {
+        #if canImport(FoundationNetworking)
+        // Foundation refuses a GET with data.
+        if let data = request.httpBody, !data.isEmpty, request.httpMethod != "GET",
+            let body = RequestBody(.data(data))
+        {
+            return dataTask(with: body.body(of: request, isForm: true))
+        }
+        #endif
+        return dataTask(with: request)
+    }
+
+    /// Makes a task for a request with a body from elsewhere.
+    func task(for request: URLRequest, sending source: RequestBody.Source) -> URLSessionTask {
+        #if canImport(FoundationNetworking)
+        if request.httpMethod != "GET", let body = RequestBody(source) {
+            return dataTask(with: body.body(of: request, isForm: false))
+        }
+        #endif
+        return switch source {
+        case .data(let data): uploadTask(with: request, from: data)
+        case .file(let file): uploadTask(with: request, fromFile: file)
+        }
+    }
+}
+
+extension URLSessionTask {
+    /// The body that it sends, on Linux.
+    var requestBody: RequestBody? { originalRequest?.httpBodyStream as? RequestBody }
+}

@@ -1,0 +1,120 @@
+import OperationKitNetwork
+import OperationKitTestSupport
+
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
+
+/// What Foundation gets wrong on Linux.
+@Suite("Bodies of requests", .hangGuard)
+struct RequestBodyTests {
+    private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
+
+    private func upload(
+        _ count: Int, to server: LoopbackServer, _ method: String = "PUT"
+    ) throws -> UploadTaskOperation {
+        var request = URLRequest(url: server.url())
+        request.httpMethod = method
+        return UploadTaskOperation(request, fromFile: try file(count))
+    }
+
+    private func file(_ count: Int) throws -> URL {
+        let file = folder.url.appendingPathComponent("source")
+        try Data(repeating: 7, count: count).write(to: file)
+        return file
+    }
+
+    @Test(
+        "The header says how long the file is, and of what type only if the request does", arguments: ["PUT", "POST"])
+    func header(method: String) async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        defer { server.stop() }
+        for count in [0, 1, 100_000] {
+            try await queue.run(upload(count, to: server, method))
+            let request = try #require(server.requests.last)
+            #expect(request.headers["content-length"] == "\(count)" && request.body.count == count)
+            #expect(request.headers["transfer-encoding"] == nil && request.headers["content-type"] == nil)
+        }
+    }
+
+    @Test("An upload can be cancelled, or expire, at any moment of its beginning", arguments: [false, true])
+    func cancelled(byTimeout: Bool) async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        defer { server.stop() }
+        for round in 0..<TestExtent.choose(60, long: 2_000) {
+            let upload = try upload(1_000, to: server)
+            let moment = Duration.microseconds(round % 40 * 50 + 1)
+            if byTimeout { upload.timeout = moment }
+            queue.addOperation(upload)
+            if !byTimeout {
+                try await Task.sleep(for: moment)
+                upload.cancel()
+            }
+            try? await upload.finished()
+        }
+    }
+
+    @Test("A server that stops reading in the middle of a file is an error")
+    func refused() async throws {
+        let server = try LoopbackServer(reading: .heads) { _ in [.reset] }
+        defer { server.stop() }
+        for _ in 0..<TestExtent.choose(5, long: 100) {
+            let upload = try upload(8 << 20, to: server)
+            let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
+            #expect(error?.isTransient == true)
+        }
+    }
+
+    @Test("A file that becomes shorter while it is sent is an error soon, and one that grows is sent as it was")
+    func changing() async throws {
+        for (count, grows) in [(32 << 20, false), (1_000, true)] {
+            let began = Gate()
+            let server = try LoopbackServer(reading: grows ? .requests : .heads) { _ in
+                [.wait(began), .response()]
+            }
+            defer { server.stop() }
+            let upload = try upload(count, to: server)
+            let path = folder.url.appendingPathComponent("source").path
+            upload.start()
+            if grows {
+                let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+                try handle.seekToEnd()
+                try handle.write(contentsOf: Data(count: 1_000))
+                began.open()
+                #expect(try await upload.value.response.status == 200)
+                #expect([1_000, 2_000].contains(server.requests.first?.body.count))
+            } else {
+                await eventually("nothing is sent") { upload.progress.completedUnitCount > 0 }
+                unsafe #expect(truncate(path, 1) == 0)
+                let error = await #expect(throws: TransferError.self) { try await upload.value }
+                #expect(error?.code == .cannotOpenFile && error?.message.contains("became shorter") == true)
+                began.open()
+            }
+        }
+    }
+
+    enum Body: CaseIterable { case data, file, request }
+
+    @Test(
+        "What is sent on a connection that the server has just closed is sent from its beginning again",
+        arguments: Body.allCases)
+    func closedConnection(_ body: Body) async throws {
+        let server = try LoopbackServer { request in request.number == 2 ? [.close] : [.response(request.body)] }
+        defer { server.stop() }
+        var post = URLRequest(url: server.url())
+        post.httpMethod = "POST"
+        for _ in 0..<2 {
+            let operation: RequestOperation<HTTPOutput>
+            switch body {
+            case .data: operation = UploadTaskOperation(post, from: Data(count: 100_000))
+            case .file: operation = try upload(100_000, to: server)
+            case .request:
+                post.httpBody = Data(count: 100_000)
+                operation = DataTaskOperation(post)
+            }
+            #expect(try await queue.run(operation).data.count == 100_000)
+        }
+        #expect(server.requests.map(\.body.count) == [100_000, 100_000, 100_000])
+    }
+}
