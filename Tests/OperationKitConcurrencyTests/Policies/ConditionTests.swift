@@ -172,6 +172,27 @@ import OperationKitTestSupport
         else { return #expect(Bool(false), "\(String(describing: failed.error))") }
     }
 
+    @Test(
+        "Each operation of a chain that a failure stops has that, not the errors of all before it",
+        arguments: [false, true])
+    func chain(isCancelled: Bool) async throws {
+        let error: any Error = isCancelled ? CancellationError() : TestError.first
+        let source = ScriptedOperation("source") { $0.finish(withError: error) }
+        source.start()
+        var last: AsyncOperation = source
+        for _ in 0..<3 {
+            let next = logged(isCancelled ? .noCancelledDependencies : .noFailedDependencies)
+            next.addDependency(last)
+            next.start()
+            let cause = (next.error as? ConditionError)?.cause as? DependencyError
+            guard case .dependencyFailed("work", "source", let inside)? = cause else {
+                return #expect(Bool(false), "\(text(next.error))")
+            }
+            #expect(text(inside) == text(error))
+            last = next
+        }
+    }
+
     @Test("A condition that is added after the start has no effect") func late() {
         let operation = ScriptedOperation.idle()
         operation.start()

@@ -203,7 +203,8 @@ public struct ClosureCondition: OperationCondition {
 extension OperationCondition where Self == ClosureCondition {
     /// No operation that the operation depends on has failed. One that was cancelled has not.
     ///
-    /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``.
+    /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``, of the
+    /// operation that went wrong first.
     /// ``AsyncOperation/requireSuccess(of:)`` asks for the success of one of them instead.
     public static var noFailedDependencies: Self {
         ClosureCondition(
@@ -213,7 +214,8 @@ extension OperationCondition where Self == ClosureCondition {
     /// No operation that the operation depends on was cancelled, nor has it ended with another error whose `isCancellation` is
     /// true.
     ///
-    /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``.
+    /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``, of the
+    /// operation that went wrong first.
     public static var noCancelledDependencies: Self {
         ClosureCondition(
             name: "no cancelled dependencies", immediately: { $0.resultOfDependencies { $0.isCancellation } })
@@ -283,9 +285,13 @@ extension AsyncOperation {
     fileprivate func resultOfDependencies(failingFor isFailure: (any Error) -> Bool) -> ConditionResult {
         for dependency in dependencies {
             guard let error = dependency.endingError, isFailure(error) else { continue }
+            // Of a dependency that this condition has stopped, its own cause: the errors of a chain would be inside each other.
+            var cause = RootCause(dependency, error: error)
+            if case .failed(_, _, let inside as DependencyError)? = error as? ConditionError {
+                cause = RootCause(dependency, error: inside)
+            }
             return .failed(
-                DependencyError.dependencyFailed(
-                    operation: displayName, dependency: dependency.displayName, error: error))
+                DependencyError.dependencyFailed(operation: displayName, dependency: cause.name, error: cause.error))
         }
         return .satisfied
     }
