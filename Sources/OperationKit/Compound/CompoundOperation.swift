@@ -131,6 +131,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         }
     }
 
+    override var startProblem: (any Error)? { initialError }
+
     private func startChildren() {
         do {
             if let initialError { throw initialError }

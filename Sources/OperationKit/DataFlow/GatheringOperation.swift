@@ -75,6 +75,8 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
 
     override func main(input: Void) {}
 
+    override var startProblem: (any Error)? { initialError }
+
     private func sourcesFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let (name, (outputs, areComplete)) = (displayName, takeOutputs())
         let isComplete = areComplete && withState { $0.lifecycle.reachedMain }

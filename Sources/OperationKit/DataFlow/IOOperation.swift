@@ -106,12 +106,23 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         if let input = requiredInput() { startWork(on: input) }
     }
 
+    /// That there is no input.
+    final var inputProblem: (any Error)? {
+        let given: Input? = input ?? defaultInput
+        return given == nil && Input.self != Void.self ? missingInput : nil
+    }
+
+    private var missingInput: any Error { IOOperationError.missingInput(operation: displayName) }
+
+    /// Composites may need no input.
+    override var startProblem: (any Error)? { children == nil ? inputProblem : nil }
+
     /// The input. If there is none, ends the operation with an error.
     final func requiredInput() -> Input? {
         // With the type given: otherwise `Input?` would be inferred, which has another size.
         if Input.self == Void.self { return .some(void() as Input) }
         if let input = input ?? defaultInput { return input }
-        finish(withError: IOOperationError.missingInput(operation: displayName))
+        finish(withError: missingInput)
         // A composite may have started to wait for its children.
         if children != nil { perform(.drain) }
         return nil
@@ -294,53 +305,5 @@ extension Result where Success: Sendable, Failure == any Error {
         } catch {
             self = .failure(error)
         }
-    }
-}
-
-// What a body does.
-extension ChildScheduler {
-    /// Whether the body is to run no more children, because the composite was cancelled.
-    var isStopped: Bool { cancelsNewChildren || body?.isCancelled == true }
-
-    /// Returns when a child that was there before the body has ended, in whatever way, and was counted, which is after its end.
-    func waitForEnd(of child: AsyncOperation) async {
-        let id = ObjectIdentifier(child)
-        await withCheckedContinuation { continuation in
-            guard let body, body.beganWait(for: id, continuation) else { return continuation.resume() }
-            if machine.withLock({ $0.readiness.table.slot(of: child) }) == nil { body.childEnded(id) }
-        }
-    }
-
-    /// Runs an operation as a child, and returns when it has ended, in whatever way, and has given its place back. Its failure is
-    /// the caller's to handle.
-    ///
-    /// - Parameters:
-    ///   - operation: An operation of any class.
-    ///   - weight: Its share in the progress, which was counted before.
-    /// - Throws: An error, if it cannot be added.
-    func runChild(_ operation: Operation, weight: Int64 = 0) async throws {
-        let composite = self.operation
-        guard let body, let composite, !body.hasEnded else {
-            throw CompoundAdditionError.compoundFinished(
-                operation: operation.displayName, compound: composite?.displayName ?? "compound")
-        }
-        if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
-        let id = ObjectIdentifier(operation)
-        var failure: (any Error)?
-        await withCheckedContinuation { continuation in
-            guard body.beganWait(for: id, continuation) else {
-                failure = CompoundAdditionError.alreadyAdded(
-                    operation: operation.displayName, compound: composite.displayName)
-                return continuation.resume()
-            }
-            do {
-                try add([operation], weights: [weight], to: composite, inPlaceOf: weight)
-            } catch {
-                failure = error
-                body.childEnded(id)
-            }
-        }
-        if let failure { throw failure }
-        if let skippedError = (operation as? AsyncOperation)?.skippedError { body.skippedError = skippedError }
     }
 }

@@ -70,7 +70,7 @@ extension AsyncOperation {
     /// - Returns: Whether that is so, and observers may have been told.
     @discardableResult
     func announceMain(hasGates: Bool) -> Bool {
-        guard ObserverList.isObserving else { return false }
+        guard ObserverList.isObserving, startProblem == nil else { return false }
         let (isNext, event) = withObservers {
             let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
             return (isNext, isNext ? $0.note(.running, $1) : nil)

@@ -293,6 +293,9 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// What this operation is called in messages if it has no name.
     package final var titleInMessages: String { ownTitle ?? type(of: self).typeTitle }
 
+    /// Why the work can't begin, as far as that can be told before it would. So it uses nothing of what it requires.
+    var startProblem: (any Error)? { nil }
+
     /// Calls ``main()``. Classes that seal it start their work here instead, where callers cannot reach it.
     func startWork() {
         main()

@@ -100,4 +100,44 @@ import OperationKitTestSupport
         try await expectNothingLeft()
         await leaks.expectAllReleased()
     }
+
+    /// Operations whose work can't begin.
+    private static let withoutWork: [@Sendable () -> AsyncOperation] = [
+        { IOBlockOperation<Int, Int> { $0 } }, { IOTaskOperation<Int, Int> { $0 } }, { MapOperation<Int, Int> { $0 } },
+        { MacroOperation(Step<Int, Int>.increment("step")) }, { Waterfall<Int, Int>() },
+        { WorkflowOperation { (input: Int, _) in input } },
+        {
+            let child = AsyncOperation()
+            return CompoundOperation(operations: [child, child])
+        },
+        {
+            let source = TaskOperation { 1 }
+            return [source, source].gathered()
+        },
+    ]
+
+    @Test(
+        "What ends because its work can't begin is no call, uses no permit and is not announced",
+        arguments: withoutWork.indices)
+    func workless(index: Int) async throws {
+        let circuit = CircuitBreaker("service", minimumCalls: 1)
+        let rate = RateLimit("rate", 1, per: .seconds(60), clock: clock)
+        let log = self.log
+        let recorder = EventRecorder { operation, event in
+            if case .running = event.kind, operation.parentCompound == nil { log.add("running") }
+        }
+        for isObserved in [false, true] {
+            let operation = Self.withoutWork[index]()
+            if isObserved { operation.addObserver(recorder) }
+            operation.require(circuit)
+            operation.require(rate)
+            await Start.byHand(operation)
+            #expect(operation.error != nil && circuit.state == .closed)
+        }
+        #expect(log.events.isEmpty)
+        let next = AsyncOperation()
+        next.require(rate, within: .zero)
+        await Start.byHand(next)
+        #expect(next.error == nil)
+    }
 }

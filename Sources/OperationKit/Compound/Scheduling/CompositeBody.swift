@@ -129,6 +129,54 @@ final class CompositeBody: Sendable {
     }
 }
 
+// What a body does.
+extension ChildScheduler {
+    /// Whether the body is to run no more children, because the composite was cancelled.
+    var isStopped: Bool { cancelsNewChildren || body?.isCancelled == true }
+
+    /// Returns when a child that was there before the body has ended, in whatever way, and was counted, which is after its end.
+    func waitForEnd(of child: AsyncOperation) async {
+        let id = ObjectIdentifier(child)
+        await withCheckedContinuation { continuation in
+            guard let body, body.beganWait(for: id, continuation) else { return continuation.resume() }
+            if machine.withLock({ $0.readiness.table.slot(of: child) }) == nil { body.childEnded(id) }
+        }
+    }
+
+    /// Runs an operation as a child, and returns when it has ended, in whatever way, and has given its place back. Its failure is
+    /// the caller's to handle.
+    ///
+    /// - Parameters:
+    ///   - operation: An operation of any class.
+    ///   - weight: Its share in the progress, which was counted before.
+    /// - Throws: An error, if it cannot be added.
+    func runChild(_ operation: Operation, weight: Int64 = 0) async throws {
+        let composite = self.operation
+        guard let body, let composite, !body.hasEnded else {
+            throw CompoundAdditionError.compoundFinished(
+                operation: operation.displayName, compound: composite?.displayName ?? "compound")
+        }
+        if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
+        let id = ObjectIdentifier(operation)
+        var failure: (any Error)?
+        await withCheckedContinuation { continuation in
+            guard body.beganWait(for: id, continuation) else {
+                failure = CompoundAdditionError.alreadyAdded(
+                    operation: operation.displayName, compound: composite.displayName)
+                return continuation.resume()
+            }
+            do {
+                try add([operation], weights: [weight], to: composite, inPlaceOf: weight)
+            } catch {
+                failure = error
+                body.childEnded(id)
+            }
+        }
+        if let failure { throw failure }
+        if let skippedError = (operation as? AsyncOperation)?.skippedError { body.skippedError = skippedError }
+    }
+}
+
 // MARK: - Threads
 
 extension CompositeBody {
