@@ -78,6 +78,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         defaultInput = Data()
         self.environment = environment
         self.directory = directory
+        // Also if `main(input:)` is never called.
+        FinishObserver(self) { [weak self] in self?.releaseClosures() }
     }
 
     // MARK: - Settings
@@ -132,7 +134,6 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         // Also if other code finishes the operation.
         FinishObserver(self) { [weak self, gracePeriod = settings.gracePeriod] in
             self?.stop(gracePeriod: gracePeriod)
-            self?.releaseClosures()
         }
         launch(input, settings)
     }

@@ -26,7 +26,7 @@ public struct ProcessOutput: Sendable, Hashable {
     /// The standard output as text, without its last line break. What is no UTF-8 is replaced.
     public var text: String {
         let text = String(decoding: standardOutput, as: UTF8.self)
-        return text.last?.isNewline == true ? String(text.dropLast()) : text
+        return text.last == "\n" || text.last == "\r\n" ? String(text.dropLast()) : text
     }
 }
 

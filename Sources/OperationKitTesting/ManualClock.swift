@@ -108,13 +108,13 @@ public final class ManualClock: Clock, Sendable {
     ///
     /// What is due later, such as the timeout of an operation whose delay this lets pass, does not end the wait. What is due earlier does,
     /// such as the permit of a rate limit that has been used. To let time pass in which nothing happens, wait for
-    /// ``sleepers(atLeast:)`` and call ``advance(by:)``.
+    /// ``sleepers(atLeast:)`` and call ``advance(by:)``. A task that is cancelled lets no time pass.
     ///
     /// - Precondition: The duration is above zero.
     public func pass(_ duration: Duration) async {
         precondition(duration > .zero, "Nothing that sleeps is due within \(duration).")
         await sleepers(atLeast: 1, within: duration)
-        advance(by: duration)
+        if !Task.isCancelled { advance(by: duration) }
     }
 
     /// Lets time pass until an instant, which must not be in the past. Resumes the sleepers that are due on the way, in

@@ -84,16 +84,24 @@ struct ProcessOperationTests {
 
     @Test(
         "A closure that takes lines is released after the end, also if it holds the operation",
-        arguments: ["true", "no such program"])
-    func releasedClosures(_ program: String) async throws {
+        arguments: ["true", "no such program"], [false, true])
+    func releasedClosures(_ program: String, isCancelled: Bool) async throws {
         let tracker = LeakTracker()
         await { [queue] in
             let operation = tracker.track(ProcessOperation(program))
+            if isCancelled { operation.cancel() }
             operation.standardOutput = .lines { _ in withExtendedLifetime(operation) {} }
             operation.standardError = operation.standardOutput
             _ = try? await queue.run(operation)
         }()
         await tracker.expectAllReleased()
+    }
+
+    @Test(
+        "Of the text only the last line break is left out",
+        arguments: [("a\\n", "a"), ("a\\r\\n", "a"), ("a\\f", "a\u{C}")])
+    func lastLineBreak(_ printed: String, _ text: String) async throws {
+        #expect(try await queue.run(ProcessOperation("printf", [printed])).text == text)
     }
 
     @Test("Output goes to a file")

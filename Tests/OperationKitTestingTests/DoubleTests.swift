@@ -69,6 +69,15 @@ struct DoubleTests {
         }
     }
 
+    @Test("A task that is cancelled while it waits for a sleeper lets no time pass")
+    func passCancelled() async {
+        let clock = ManualClock()
+        let passing = Task { await clock.pass(.seconds(5)) }
+        passing.cancel()
+        await passing.value
+        #expect(clock.now.offset == .zero)
+    }
+
     @Test("What threads advance a manual clock by at the same time adds up")
     func advancedTogether() async {
         let clock = ManualClock()

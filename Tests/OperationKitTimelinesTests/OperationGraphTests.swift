@@ -12,7 +12,7 @@ import OperationKitTestSupport
         inner.addDependency(stock)
         let last = ScriptedOperation("last")
         last.addDependency(inner)
-        last.addDependency(ScriptedOperation.idle("outside"))
+        last.addDependency(ScriptedOperation.idle("out&side"))
         return CompoundOperation(name: "all", operations: [stock, inner, last])
     }
 
@@ -30,7 +30,7 @@ import OperationKitTestSupport
                         n3["last (waiting)"]:::waiting
                     end
                     class n0 waiting
-                    n5["outside (waiting)"]:::waiting
+                    n5["out#38;side (waiting)"]:::waiting
                     n1 --> n2
                     n2 --> n3
                     n5 --> n3
@@ -54,7 +54,7 @@ import OperationKitTestSupport
                         }
                         n3 [label="last\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
                     }
-                    n5 [label="outside\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
+                    n5 [label="out&amp;side\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
                     n1 -> n2 [lhead=cluster_2];
                     n2 -> n3 [ltail=cluster_2];
                     n5 -> n3;

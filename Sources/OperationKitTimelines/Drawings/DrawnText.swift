@@ -127,8 +127,10 @@ extension String {
         }
     }
 
-    /// The text inside the quotes of a DOT string, on one line.
-    var dot: String { printable.replacingScalars { $0 == "\"" || $0 == "\\" ? "\\\($0)" : nil } }
+    /// The text inside the quotes of a DOT string, on one line. Entities of HTML are known there.
+    var dot: String {
+        printable.replacingScalars { $0 == "\"" || $0 == "\\" ? "\\\($0)" : $0 == "&" ? "&amp;" : nil }
+    }
 
     /// What a gantt chart of Mermaid takes for a statement at the beginning of a line.
     private static let keywords = [
