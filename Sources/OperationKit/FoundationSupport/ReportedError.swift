@@ -50,8 +50,12 @@ extension ReportedError {
         return userInfo
     }
 
-    /// What the `userInfo` of each error has: its description.
-    var descriptionInfo: [String: Any] { [NSLocalizedDescriptionKey: text(depth: Self.textDepth)] }
+    /// What the `userInfo` of each error has: its description, and that it stands for a cancellation.
+    var descriptionInfo: [String: Any] {
+        var info: [String: Any] = [NSLocalizedDescriptionKey: text(depth: Self.textDepth)]
+        if (self as? any CancellableError)?.isCancelled == true { info[cancellationKey] = true }
+        return info
+    }
 
     /// The depth of the description of an error.
     static var textDepth: Int { 3 }
@@ -200,7 +204,7 @@ extension Error {
     /// - ``CompoundOperationError/cancelled(name:errors:reason:)`` without failures of children, and without a reason or
     ///   with one that stands for a cancellation itself,
     /// - errors of the library that wrap such an error, ``DependencyError``, ``SuboperationError``, ``ConditionError`` and
-    ///   ``RetryError/budgetExhausted(operation:attempts:error:)``,
+    ///   ``RetryError/budgetExhausted(operation:attempts:error:)``, also as `NSError`s,
     /// - `URLError.cancelled` and `CocoaError.userCancelled`, also as `NSError`s,
     /// - errors of your own that are a ``CancellableError`` whose ``CancellableError/isCancelled`` is true.
     ///
@@ -217,8 +221,12 @@ extension Error {
         guard type(of: self) is NSError.Type else { return false }
         let error = self as NSError
         return isFoundationCancellation(domain: error.domain, code: error.code)
+            || error.userInfo[cancellationKey] as? Bool == true
     }
 }
+
+/// Has an error of the library stand for a cancellation also after its conversion, which on Linux leaves nothing else of it.
+private let cancellationKey = "OperationKit.isCancellation"
 
 /// Whether an error with this domain and code is one with which Foundation reports a cancellation. They are compared as
 /// values, because `URLError` is declared in a module of its own on Linux.

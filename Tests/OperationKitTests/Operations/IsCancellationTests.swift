@@ -32,6 +32,7 @@ import FoundationNetworking
                 reason: CompoundOperationError.cancelled(name: "d", errors: [], reason: Stop.byUser)),
             failure(CancellationError()), dependency(Stop.byUser),
             dependency(CompoundOperationError.cancelled(name: "c", errors: [])),
+            CompoundOperationError.cancelled(name: "c", errors: []) as NSError, failure(CancellationError()) as NSError,
         ]
     }
 
@@ -44,7 +45,8 @@ import FoundationNetworking
             CompoundOperationError.suboperationFailure(name: "c", errors: []),
             CompoundOperationError.dependencyCycle(name: "c", path: []),
             failure(TestError.first), dependency(TestError.first),
-            DependencyError.dependencyUnfinished(operation: "b", dependency: "a"),
+            DependencyError.dependencyUnfinished(operation: "b", dependency: "a"), failure(TestError.first) as NSError,
+            CompoundOperationError.cancelled(name: "c", errors: [failure(TestError.first)]) as NSError,
         ]
     }
 
