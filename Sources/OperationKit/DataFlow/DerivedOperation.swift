@@ -54,11 +54,12 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
     override func main(input: Input) {}
 
     private func startSource() {
-        let (source, sequel) = lock.withLock { (self.source, self.sequel) }
-        guard let source, let sequel else { return run(steps, from: source) }
-        runBody(in: steps.children, start: { run(steps, from: source) }) { [children = steps.children] in
+        let (source, hasSequel) = lock.withLock { (self.source, sequel != nil) }
+        guard let source, hasSequel else { return run(steps, from: source) }
+        runBody(in: steps.children, start: { run(steps, from: source) }) { [unowned self, children = steps.children] in
             await children.waitForEnd(of: source)
-            await sequel(source, children)
+            // The end of the body may be that of the operation, by when the closure has been released.
+            if let sequel = lock.withLock({ sequel.take() }) { await sequel(source, children) }
             return true
         }
     }

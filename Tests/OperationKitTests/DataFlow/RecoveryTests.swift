@@ -238,6 +238,26 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("What depends on a recovered operation finds its closure released")
+    func theClosureIsReleased() async throws {
+        let queue = OperationQueue()
+        for _ in 0..<TestExtent.choose(50, long: 1_000) {
+            let tracker = LeakTracker()
+            let recovered = { [token = tracker.token("closure")] in
+                TaskOperation<Int> { throw TestError.first }.recoverRun { _ in
+                    token.use()
+                    return TaskOperation { 1 }
+                }
+            }()
+            let alive = Shared(["nothing was looked at"])
+            let dependent = BlockOperation { alive.value = tracker.alive }
+            dependent.addDependency(recovered)
+            queue.addOperation(recovered)
+            try await queue.run(dependent)
+            #expect(alive.value.isEmpty)
+        }
+    }
+
     @Test("The input that an operation has when it is transformed or becomes a macro is that of the new operation")
     func inputGivenBefore() async throws {
         let make = { Step<Int, Int>.increment("source").with(input: 1) }
