@@ -32,8 +32,12 @@ final class RequestBody: InputStream {
     private var left: Int
     private var isShort = false
 
-    init?(_ source: Source) {
+    convenience init?(_ source: Source) {
         guard let count = source.count else { return nil }
+        self.init(source, count: count)
+    }
+
+    private init?(_ source: Source, count: Int) {
         (self.source, self.count, left) = (source, count, count)
         switch source {
         case .data(let data): super.init(data: data)
@@ -45,7 +49,7 @@ final class RequestBody: InputStream {
     var hasShrunk: Bool { lock.withLock { isShort } }
 
     /// The same from the beginning on.
-    var again: RequestBody? { RequestBody(source) }
+    var again: RequestBody? { RequestBody(source, count: count) }
 
     var data: Data? { if case .data(let data) = source { data } else { nil } }
 
