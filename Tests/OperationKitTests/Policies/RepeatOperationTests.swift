@@ -203,6 +203,7 @@ import OperationKitTestSupport
         #expect(third.runEnded(elapsed: .nanoseconds(333_333_333 * 1_000_000_007 + 1)) == .nanoseconds(333_333_332))
         var shortest = RepeatStateMachine(every: Duration(secondsComponent: 0, attosecondsComponent: 1))
         #expect(shortest.runEnded(elapsed: .seconds(1_000_000_000)) <= .nanoseconds(1))
+        #expect(shortest.runEnded(elapsed: .seconds(Int64.max)) == .zero)
         // A part of a nanosecond counts, too: in a week it makes some twenty milliseconds.
         var picture = RepeatStateMachine(every: .seconds(1) / 60)
         #expect(picture.runEnded(elapsed: .seconds(1) / 60 * 36_288_000) == .zero)

@@ -172,10 +172,11 @@ struct RepeatStateMachine: Sendable {
     /// How many intervals the time has, rounded up.
     private func intervals(in time: Duration) -> Int {
         guard time > .zero else { return 0 }
+        let most = 1 << 62
         // The quotient may be off by one or two, where the numbers are large.
-        var count = Int(min((time / interval).rounded(.up), 0x1p62))
+        var count = Int(min((time / interval).rounded(.up), Double(most)))
         while count > 0, interval * (count - 1) >= time { count -= 1 }
-        while interval * count < time { count += 1 }
+        while count < most, interval * count < time { count += 1 }
         return count
     }
 }
