@@ -126,11 +126,13 @@ import OperationKitTestSupport
         let recorder = EventRecorder { operation, event in
             if case .running = event.kind, operation.parentCompound == nil { log.add("running") }
         }
-        for isObserved in [false, true] {
+        for (isObserved, requires) in [(false, true), (true, true), (true, false)] {
             let operation = Self.withoutWork[index]()
             if isObserved { operation.addObserver(recorder) }
-            operation.require(circuit)
-            operation.require(rate)
+            if requires {
+                operation.require(circuit)
+                operation.require(rate)
+            }
             await Start.byHand(operation)
             #expect(operation.error != nil && circuit.state == .closed)
         }
