@@ -1,5 +1,6 @@
-import OperationKitNetwork
 import OperationKitTestSupport
+
+@testable import OperationKitNetwork
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -63,6 +64,22 @@ struct RequestBodyTests {
             let upload = try upload(8 << 20, to: server)
             let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
             #expect(error?.isTransient == true)
+        }
+    }
+
+    @Test("A stream of a file has as many bytes as the file had, also when it begins again")
+    func grown() throws {
+        let file = try file(10)
+        let body = try #require(RequestBody(.file(file)))
+        try Data(count: 20).write(to: file)
+        for stream in [body, try #require(body.again)] {
+            stream.open()
+            defer { stream.close() }
+            var buffer = [UInt8](repeating: 0, count: 100)
+            #expect(unsafe stream.read(&buffer, maxLength: buffer.count) == 10)
+            #expect(!stream.hasBytesAvailable && stream.count == 10)
+            #expect(unsafe stream.read(&buffer, maxLength: buffer.count) == 0)
+            #expect(!stream.hasShrunk)
         }
     }
 
