@@ -272,6 +272,16 @@ import OperationKitTestSupport
         #expect(scene { $0.waitsOnQueue(child) }.settings == nil)
     }
 
+    @Test("A child that is given a dependency when its turn has come leaves its place to the next one")
+    func putBack() throws {
+        let scene = Scene(of: [AsyncOperation(), AsyncOperation()], limit: 1)
+        _ = scene.start()
+        let child = try #require(scene { $0.workerStarted() }.next)
+        child.operation.addDependency(Operation())
+        let next = scene { $0.putBack(ChildRegistration(child), step: .continues) }.next
+        #expect(next?.operation === scene.operations[1])
+    }
+
     @Test("Once the children are cancelled, the queue keeps the limit for those that it has to end")
     func cancelled() throws {
         let scene = Scene(of: [BlockOperation {}, BlockOperation {}])
