@@ -197,7 +197,9 @@ extension AsyncOperation {
                 finish(withError: error)
             }
         }
-        if withState({ $0.lifecycle.isPassingGates }), let startProblem { finish(withError: startProblem) }
+        if withState({ $0.lifecycle.isPassingGates && $0.gates?.lease != nil }), let startProblem {
+            finish(withError: startProblem)
+        }
         let limit = withState { $0.lifecycle.isPassingGates ? $0.gates?.beginLimit : nil }?(self)
         announceMain(hasGates: true)
         // Observers may have ended the operation. From here to `main()`, no code of users is called.
