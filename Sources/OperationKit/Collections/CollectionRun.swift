@@ -65,8 +65,6 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         lock.withLock { slots }
     }
 
-    override var startProblem: (any Error)? { inputProblem }
-
     /// Does nothing: `start()` starts the run.
     public override func main(input: [CollectionType]) {}
 

@@ -106,22 +106,18 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         if let input = requiredInput() { startWork(on: input) }
     }
 
-    /// That there is no input.
-    final var inputProblem: (any Error)? {
-        let given: Input? = input ?? defaultInput
-        return given == nil && Input.self != Void.self ? missingInput : nil
+    private var givenInput: Input? {
+        // With the type given: otherwise `Input?` would be inferred, which has another size.
+        Input.self == Void.self ? .some(void() as Input) : input ?? defaultInput
     }
 
     private var missingInput: any Error { IOOperationError.missingInput(operation: displayName) }
 
-    /// Composites may need no input.
-    override var startProblem: (any Error)? { children == nil ? inputProblem : nil }
+    override var startProblem: (any Error)? { givenInput == nil ? missingInput : nil }
 
     /// The input. If there is none, ends the operation with an error.
     final func requiredInput() -> Input? {
-        // With the type given: otherwise `Input?` would be inferred, which has another size.
-        if Input.self == Void.self { return .some(void() as Input) }
-        if let input = input ?? defaultInput { return input }
+        if let input = givenInput { return input }
         finish(withError: missingInput)
         // A composite may have started to wait for its children.
         if children != nil { perform(.drain) }

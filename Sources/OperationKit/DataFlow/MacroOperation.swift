@@ -85,8 +85,6 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: the steps are run by `start()`.
     public override func main(input: Input) {}
 
-    override var startProblem: (any Error)? { inputProblem }
-
     private func startSteps() {
         run(steps, from: lock.withLock { first })
     }

@@ -120,8 +120,6 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     /// Does nothing: the jobs are called by `start()`.
     public override func main(input: Input) {}
 
-    override var startProblem: (any Error)? { inputProblem }
-
     override func releaseWork() {
         if !isConsumed { jobs.discard() }
         let block = lock.withLock { resultBlock.take() }

@@ -106,8 +106,6 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
     /// Does nothing: the body is called by `start()`.
     public override func main(input: Input) {}
 
-    override var startProblem: (any Error)? { inputProblem }
-
     /// How many children may run at the same time. See ``CompoundOperation/maxConcurrentOperationCount``.
     public var maxConcurrentOperationCount: Int {
         get { scheduler.limit }

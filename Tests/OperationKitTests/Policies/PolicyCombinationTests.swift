@@ -105,6 +105,7 @@ import OperationKitTestSupport
     private static let withoutWork: [@Sendable () -> AsyncOperation] = [
         { IOBlockOperation<Int, Int> { $0 } }, { IOTaskOperation<Int, Int> { $0 } }, { MapOperation<Int, Int> { $0 } },
         { MacroOperation(Step<Int, Int>.increment("step")) }, { Waterfall<Int, Int>() },
+        { Step<Int, Int>.increment("source").map { $0 } },
         { WorkflowOperation { (input: Int, _) in input } },
         {
             let child = AsyncOperation()

@@ -284,12 +284,10 @@ extension AsyncOperation {
     /// Looks for a dependency that has ended with a certain kind of error.
     fileprivate func resultOfDependencies(failingFor isFailure: (any Error) -> Bool) -> ConditionResult {
         for dependency in dependencies {
-            guard let error = dependency.endingError, isFailure(error) else { continue }
+            guard var error = dependency.endingError, isFailure(error) else { continue }
             // Of a dependency that this condition has stopped, its own cause: the errors of a chain would be inside each other.
-            var cause = RootCause(dependency, error: error)
-            if case .failed(_, _, let inside as DependencyError)? = error as? ConditionError {
-                cause = RootCause(dependency, error: inside)
-            }
+            if case .failed(_, _, let inside as DependencyError)? = error as? ConditionError { error = inside }
+            let cause = RootCause(dependency, error: error)
             return .failed(
                 DependencyError.dependencyFailed(operation: displayName, dependency: cause.name, error: cause.error))
         }
