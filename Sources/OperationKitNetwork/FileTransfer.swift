@@ -49,8 +49,10 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     /// Whether the request itself asks for a part. That is all of its answer, and another part can't follow it.
     private var wantsRange: Bool { request.value(forHTTPHeaderField: "Range") != nil }
 
-    /// Whether the body of the answer is the file.
-    private func hasFile(_ response: HTTPResponse) -> Bool { response.hasFile && request.httpMethod != "HEAD" }
+    /// Whether the body could be that of a file: not that of “not modified”, of other redirections, of “no content”, and after a HEAD.
+    private func hasFile(_ response: HTTPResponse) -> Bool {
+        request.httpMethod != "HEAD" && !(300..<400).contains(response.status) && response.status != 204
+    }
 
     func received(_ response: URLResponse) -> Bool {
         let response = HTTPResponse(response)
@@ -180,9 +182,6 @@ struct ContentRange {
 }
 
 extension HTTPResponse {
-    /// Whether the body could be that of a file: not that of “not modified”, of other redirections, and of “no content”.
-    fileprivate var hasFile: Bool { !(300..<400).contains(status) && status != 204 }
-
     /// What recognizes the same file later: an entity tag that is not weak, or else the date of its last change.
     fileprivate var validator: String? {
         if isEncoded { return nil }

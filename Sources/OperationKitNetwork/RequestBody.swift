@@ -16,7 +16,7 @@ final class RequestBody: InputStream {
         case data(Data)
         case file(URL)
 
-        var count: Int? {
+        fileprivate var count: Int? {
             switch self {
             case .data(let data): return data.count
             case .file(let file):

@@ -10,8 +10,7 @@ import FoundationNetworking
 struct DownloadTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
-    private static let content = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-    private var content: Data { Self.content }
+    private let content = Data.sample
 
     private var destination: URL { folder.url.appendingPathComponent("file") }
     private var names: [String] {

@@ -9,8 +9,7 @@ import FoundationNetworking
 struct RedirectionTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
-    private static let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-    private var data: Data { Self.data }
+    private let data = Data.sample
 
     enum Body: CaseIterable, Sendable { case data, file, request, download }
 

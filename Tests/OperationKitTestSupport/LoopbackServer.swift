@@ -1,6 +1,11 @@
 import Foundation
 import Testing
 
+extension Data {
+    /// What is sent or loaded.
+    package static let sample = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+}
+
 /// An HTTP server on the loopback interface that answers as a test wants, also in ways that no server should.
 ///
 /// Each connection has a thread of its own, on which the closure is called.
