@@ -28,6 +28,8 @@ package final class LoopbackServer: @unchecked Sendable {
         case wait(Gate)
         /// The next part is sent when this holds, which is asked again and again.
         case until(@Sendable () -> Bool)
+        /// What the client still sends is read, up to the end of the connection.
+        case drain
         /// The connection is closed.
         case close
         /// The connection is reset.
@@ -136,6 +138,9 @@ package final class LoopbackServer: @unchecked Sendable {
                 case .bytes(let data): if !send(data, to: connection) { break requests }
                 case .wait(let gate): while !hasStopped, !gate.pass(within: .milliseconds(20)) {}
                 case .until(let condition): while !hasStopped, !condition() { Thread.sleep(forTimeInterval: 0.001) }
+                case .drain:
+                    var part = [UInt8](repeating: 0, count: 1 << 16)
+                    while unsafe recv(connection, &part, part.count, 0) > 0 {}
                 case .close: break requests
                 case .reset:
                     var linger = linger(l_onoff: 1, l_linger: 0)
