@@ -19,6 +19,8 @@ package final class LoopbackServer: @unchecked Sendable {
         package let body: Data
         /// Which request it is of all that the server has received, from 1.
         package let number: Int
+        /// Whether others have come on the same connection.
+        package let isOnUsedConnection: Bool
     }
 
     /// A part of an answer.
@@ -132,7 +134,9 @@ package final class LoopbackServer: @unchecked Sendable {
 
     private func serve(_ connection: Int32) {
         var buffer = Data()
-        requests: while let request = readRequest(connection, &buffer) {
+        var isUsed = false
+        requests: while let request = readRequest(connection, &buffer, isUsed: isUsed) {
+            isUsed = true
             for step in answer(request) {
                 switch step {
                 case .bytes(let data): if !send(data, to: connection) { break requests }
@@ -170,14 +174,16 @@ package final class LoopbackServer: @unchecked Sendable {
         }
     }
 
-    private func readRequest(_ connection: Int32, _ buffer: inout Data) -> Request? {
+    private func readRequest(_ connection: Int32, _ buffer: inout Data, isUsed: Bool) -> Request? {
         func more() -> Bool {
             var part = [UInt8](repeating: 0, count: 1 << 16)
             let count = unsafe recv(connection, &part, part.count, 0)
             if count > 0 { buffer.append(contentsOf: part[..<count]) }
             return count > 0
         }
-        if reading == .nothing { return Request(method: "", path: "", headers: [:], body: Data(), number: 0) }
+        if reading == .nothing {
+            return Request(method: "", path: "", headers: [:], body: Data(), number: 0, isOnUsedConnection: false)
+        }
         let separator = Data("\r\n\r\n".utf8)
         while buffer.range(of: separator) == nil { if !more() { return nil } }
         guard let end = buffer.range(of: separator) else { return nil }
@@ -199,7 +205,7 @@ package final class LoopbackServer: @unchecked Sendable {
         return lock.withLock {
             let request = Request(
                 method: String(first[0]), path: String(first[1]), headers: headers, body: body,
-                number: received.count + 1)
+                number: received.count + 1, isOnUsedConnection: isUsed)
             received.append(request)
             return request
         }
