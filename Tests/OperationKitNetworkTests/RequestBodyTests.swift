@@ -83,6 +83,20 @@ struct RequestBodyTests {
         }
     }
 
+    @Test("A stream of a file that has become shorter ends with an error, for which no server waits")
+    func shrunk() throws {
+        let file = try file(10)
+        let body = try #require(RequestBody(.file(file)))
+        try Data(count: 4).write(to: file)
+        body.open()
+        defer { body.close() }
+        var buffer = [UInt8](repeating: 0, count: 100)
+        #expect(unsafe body.read(&buffer, maxLength: buffer.count) == 4)
+        #expect(!body.hasShrunk && body.hasBytesAvailable)
+        #expect(unsafe body.read(&buffer, maxLength: buffer.count) == -1)
+        #expect(body.hasShrunk)
+    }
+
     @Test("A file that becomes shorter while it is sent is an error soon")
     func shrinking() async throws {
         let hasShrunk = Gate()
