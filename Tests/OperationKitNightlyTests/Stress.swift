@@ -1,16 +1,17 @@
 import OperationKitTestSupport
 
 /// Shapes at scale, and random programs against an oracle. One after the other, because each of
-/// them wants the machine for itself; `swift test --filter Stress` selects them.
+/// them wants a processor for itself; `swift test --filter Stress` selects them. They begin with all others: they take
+/// longer than any other suite, and would be the last ones on a machine with nothing else to do.
 ///
 /// What they do can be changed by environment variables:
 ///
 /// | Variable | Meaning |
 /// |---|---|
 /// | `TEST_EXTENT=long` | the shapes in their full sizes, up to a million children or dependencies, and much longer |
-/// | `STRESS_SECONDS=60` | how long random programs are run; 1 by default, 600 in the long extent |
+/// | `STRESS_SECONDS=60` | how long random programs are run; 0.5 by default, 600 in the long extent |
 /// | `STRESS_SEED=42` | the only program to run, again and again; for shapes the seed of their random graphs |
-@Suite("Stress", .serialized, .takesTurns) enum Stress {}
+@Suite("Stress", .serialized) enum Stress {}
 
 /// What the environment asks the stress tests for.
 enum StressSettings {
