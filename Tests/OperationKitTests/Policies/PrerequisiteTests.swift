@@ -61,12 +61,15 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    @Test("A prerequisite that waits for what needs it, or what is around that, is an error", arguments: [false, true])
-    func waitsForItself(isInside: Bool) async throws {
+    @Test("A prerequisite that waits for what needs it, or what is around that, is an error", arguments: [0, 1, 2, 400])
+    func waitsForItself(between: Int) async throws {
         let login = logged("login")
         let work = work(needing: login)
-        let whole = isInside ? CompoundOperation(operations: [work]) : work
-        login.addDependency(whole)
+        let others = (0..<between).map { _ in BlockOperation {} }
+        for (index, other) in others.enumerated() { other.addDependencies([work] + others[..<index].suffix(2)) }
+        let whole = between > 0 ? CompoundOperation(operations: [work] + others) : work
+        login.addDependency(others.last ?? whole)
+        if between == 1 { login.addDependency(whole) }
         whole.start()
         try await whole.waitForFinish()
         guard case .prerequisiteFailed("work", "signed in", "login", let cause)? = work.error as? ConditionError,

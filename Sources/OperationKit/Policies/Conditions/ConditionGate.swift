@@ -108,7 +108,7 @@ extension AsyncOperation {
         defer { if helper != nil, isUnused { setHelper(nil) } }
         do {
             let isCancelled = Task.isCancelled
-            if isCancelled || prerequisite.dependencies.contains(where: { isInside($0) }) {
+            if isCancelled || isAwaited(by: prerequisite) {
                 prerequisite.holdUntilDependenciesEnd()
                 if isCancelled { throw CancellationError() }
                 throw CompoundOperationError.dependencyCycle(
@@ -118,6 +118,21 @@ extension AsyncOperation {
         } catch {
             throw PrerequisiteFailure(prerequisite: prerequisite.displayName, cause: error)
         }
+    }
+
+    /// Whether another operation waits for this one, or for a composite around it, directly or through what it depends on.
+    ///
+    /// Complexity: linear in the operations that the other one waits for, and their dependencies.
+    private func isAwaited(by operation: Operation) -> Bool {
+        var dependencies = operation.dependencies
+        var found: Set<ObjectIdentifier> = []
+        while let next = dependencies.popLast() {
+            if isInside(next) { return true }
+            // One that has ended, or is about to, waits for nothing.
+            if next.isFinished || next.isCancelled || !found.insert(ObjectIdentifier(next)).inserted { continue }
+            dependencies += next.dependencies
+        }
+        return false
     }
 }
 

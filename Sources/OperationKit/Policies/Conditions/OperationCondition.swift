@@ -36,7 +36,8 @@ public protocol OperationCondition: Sendable {
     /// - Returns: An operation that is used nowhere else: a new one each time. If it was started, is a child, is on a queue that is
     ///   known, or runs for another operation already, the operation ends with an error that has
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` inside. Foundation traps where that cannot be known. If it depends on the
-    ///   operation, or on a composite around that, the error has ``CompoundOperationError/dependencyCycle(name:path:)`` inside.
+    ///   operation, or on a composite around that, directly or through others that have not ended, the error has
+    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` inside.
     func prerequisite(for operation: AsyncOperation) -> Operation?
 
     /// Says whether the operation may run.
