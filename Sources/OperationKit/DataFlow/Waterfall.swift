@@ -179,7 +179,7 @@ extension Waterfall {
     /// ```
     ///
     /// A job that has made an operation has not run it. If the result is an operation, the waterfall ends with
-    /// ``ChainError/operationNotRun(job:chain:)`` when this job's turn comes: use ``thenRun(name:progressWeight:_:)``, or
+    /// ``ChainError/operationNotRun(job:chain:)``, also if it is in an optional: use ``thenRun(name:progressWeight:_:)``, or
     /// ``thenDecide(name:to:progressWeight:_:)`` to pass the operation on as a value.
     ///
     /// - Parameters:
@@ -193,13 +193,12 @@ extension Waterfall {
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,
         _ job: @escaping @Sendable (Output) throws -> Next
     ) -> Waterfall<Input, Next> {
-        // An operation that the job makes would not run.
-        let error: ChainError? =
-            Next.self is Operation.Type
-            ? .operationNotRun(job: name ?? WaterfallJobs.name(ofJob: jobs.count), chain: displayName) : nil
+        let jobName = name ?? WaterfallJobs.name(ofJob: jobs.count)
+        let chain = displayName
         return thenDecide(name: name, progressWeight: progressWeight) { output in
-            if let error { throw error }
-            return .value(try job(output))
+            let next = try job(output)
+            if next is Operation { throw ChainError.operationNotRun(job: jobName, chain: chain) }
+            return .value(next)
         }
     }
 

@@ -96,20 +96,19 @@ import OperationKitTestSupport
 
     @Test("A value job that makes an operation, which would not run, is an error that names the job")
     func operationAsValue() async {
-        let log = EventLog()
-        let waterfall = Waterfall<Int, Int>(name: "waterfall")
-            .then { input in
-                log.add("first")
-                return input
-            }
-            .then { (input: Int) in
-                log.add("second")
-                return TaskOperation { input }
-            }
-            .then { _ in log.add("third") }
-        await Start.byHand(waterfall.with(input: 1))
-        #expect(waterfall.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
-        #expect(log.events == ["first"] && waterfall.failedStep?.index == 1)
+        func expectError<Made: Sendable>(_ make: @escaping @Sendable (Int) -> Made) async {
+            let log = EventLog()
+            let waterfall = Waterfall<Int, Int>(name: "waterfall")
+                .then { $0 }
+                .then { make($0) }
+                .then { _ in log.add("third") }
+            await Start.byHand(waterfall.with(input: 1))
+            #expect(waterfall.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
+            #expect(log.events.isEmpty && waterfall.failedStep?.index == 1)
+        }
+        await expectError { input in TaskOperation { input } }
+        await expectError { $0 > 0 ? BlockOperation {} : nil }
+        await expectError { _ -> any Sendable in BlockOperation {} }
     }
 
     @Test("An operation that ends with success but without an output is an error with its name")
