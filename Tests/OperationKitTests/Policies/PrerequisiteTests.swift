@@ -61,15 +61,18 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    @Test("A prerequisite that waits for what needs it, or what is around that, is an error", arguments: [0, 1, 2, 400])
-    func waitsForItself(between: Int) async throws {
+    @Test(
+        "A prerequisite that waits for what needs it, or what is around that, is an error",
+        arguments: [(between: 0, isInside: false), (0, true), (1, true), (400, true)])
+    func waitsForItself(between: Int, isInside: Bool) async throws {
         let login = logged("login")
         let work = work(needing: login)
-        let others = (0..<between).map { _ in BlockOperation {} }
-        for (index, other) in others.enumerated() { other.addDependencies([work] + others[..<index].suffix(2)) }
-        let whole = between > 0 ? CompoundOperation(operations: [work] + others) : work
-        login.addDependency(others.last ?? whole)
-        if between == 1 { login.addDependency(whole) }
+        // The first one closes the cycle. From the last two, which do not run, there are very many ways, and none to the first.
+        let others: [Operation] = (0..<between).map { _ in BlockOperation {} }
+        others.first?.addDependency(work)
+        for (index, other) in others.enumerated().dropFirst(2) { other.addDependencies(others[1..<index].suffix(2)) }
+        let whole = isInside ? CompoundOperation(operations: [work] + others.prefix(1)) : work
+        login.addDependencies(others.isEmpty ? [whole] : [others[between / 2], others[0], others[between - 1]])
         whole.start()
         try await whole.waitForFinish()
         guard case .prerequisiteFailed("work", "signed in", "login", let cause)? = work.error as? ConditionError,
