@@ -132,8 +132,8 @@ enum CancellationHandlers: Sendable {
     typealias Handler = @Sendable () -> Void
 
     case waiting([Handler])
-    /// The handlers are being called, or have been.
-    case cancelled
+    /// The handlers are being called: these still have to be, the last one first.
+    case cancelled([Handler])
     /// The work has ended.
     case ended
 
@@ -155,21 +155,29 @@ enum CancellationHandlers: Sendable {
         return false
     }
 
-    /// The work was cancelled. Only the first time counts, and only before ``ended()``.
+    /// The work was cancelled. Called again after the call of each handler, by all threads that call some.
     ///
-    /// - Returns: The handlers to call, in the order of their registration.
-    mutating func cancelled() -> [Handler] {
-        guard case .waiting(let handlers) = self else { return [] }
-        self = .cancelled
-        return handlers
+    /// - Returns: The handler to call, in the order of their registration; `nil` if there is none, or the work has ended.
+    mutating func cancelled() -> Handler? {
+        var handlers: [Handler]
+        switch exchange(&self, with: .ended) {
+        case .waiting(let waiting): handlers = waiting.reversed()
+        case .cancelled(let rest): handlers = rest
+        case .ended: return nil
+        }
+        let next = handlers.popLast()
+        self = .cancelled(handlers)
+        return next
     }
 
     /// The work has ended.
     ///
     /// - Returns: The handlers to release after unlocking.
     mutating func ended() -> [Handler] {
-        guard case .waiting(let handlers) = exchange(&self, with: .ended) else { return [] }
-        return handlers
+        switch exchange(&self, with: .ended) {
+        case .waiting(let handlers), .cancelled(let handlers): handlers
+        case .ended: []
+        }
     }
 }
 

@@ -66,8 +66,8 @@ public struct FinishHandle<Output: Sendable>: Sendable {
     /// Each handler is called at most once, in the order of registration, on the thread that cancels the operation: inside
     /// `cancel()`, also while the closure is on the stack of another thread. If the operation is cancelled already, it is
     /// called immediately, before this method returns, on this thread, and so are those registered before that the other
-    /// thread has not come to. An end of the operation waits for the handlers, so a handler must not wait for the end. No
-    /// lock is held during the call, so the handler may use the
+    /// thread has not come to. The one that the other thread is in is not waited for. An end of the operation waits for the
+    /// handlers, so a handler must not wait for the end. No lock is held during the call, so the handler may use the
     /// operation freely: it may end it, or stop the work that will. What it does must be safe while the closure runs;
     /// ``AsyncOperation/didCancel()`` of a subclass waits for that instead.
     ///
@@ -202,8 +202,8 @@ public struct WorkHandle: Sendable {
     /// Each handler is called at most once, in the order of registration, on the thread that cancels the operation: inside
     /// `cancel()`, also while the closure is on the stack of another thread. If the operation is cancelled already, it is
     /// called immediately, before this method returns, on this thread, and so are those registered before that the other
-    /// thread has not come to. An end of the operation waits for the handlers, so a handler must not wait for the end. No
-    /// lock is held during the call, so the handler may use the
+    /// thread has not come to. The one that the other thread is in is not waited for. An end of the operation waits for the
+    /// handlers, so a handler must not wait for the end. No lock is held during the call, so the handler may use the
     /// operation freely. What it does must be safe while the work goes on.
     ///
     /// A handler that is never called is released when the operation ends. One that is registered after that is dropped.
@@ -219,15 +219,14 @@ extension AsyncOperation {
     package func addCancellationHandler(_ handler: @escaping @Sendable () -> Void) {
         // The thread that cancels may not have come to the handlers yet.
         if isCancelled { callCancellationHandlers() }
-        let isDue = withState { $0.cancellationHandlers.added(handler) }
-        if isDue { handler() }
+        guard withState({ $0.cancellationHandlers.added(handler) }) else { return }
+        callCancellationHandlers()
+        handler()
     }
 
     /// Calls the handlers, without a lock. A cancellation calls this after Foundation's `isCancelled` has become true.
     func callCancellationHandlers() {
-        var due = withState { $0.cancellationHandlers.cancelled() }
-        due.reverse()
         // Each handler is released after its call.
-        while let handler = due.popLast() { handler() }
+        while let handler = withState({ $0.cancellationHandlers.cancelled() }) { handler() }
     }
 }

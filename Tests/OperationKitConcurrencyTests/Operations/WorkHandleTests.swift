@@ -124,6 +124,30 @@ import OperationKitTestSupport
         #expect(operation.isFinished && error(of: operation) == nil)
     }
 
+    @Test("A handler does not overtake those that the thread which cancels has not come to", arguments: Kind.allCases)
+    func registeredDuringHandler(kind: Kind) async {
+        let log = EventLog()
+        let (begun, isInHandler, mayReturn) = (Gate(), Gate(), Gate())
+        let operation = kind.make { handle in
+            handle.onCancel {
+                log.add("1")
+                isInHandler.open()
+                mayReturn.pass()
+            }
+            handle.onCancel { log.add("2") }
+            begun.open()
+            isInHandler.pass()
+            handle.onCancel { log.add("3") }
+            log.add("registered")
+            mayReturn.open()
+        }
+        async let ended: Void = Start.byHand(operation)
+        await begun.opened()
+        await onThread { operation.cancel() }
+        await ended
+        #expect(log.events == ["1", "2", "3", "registered"])
+    }
+
     private struct Cancelled: Sendable {
         let operation: Operation
         let began = Gate()

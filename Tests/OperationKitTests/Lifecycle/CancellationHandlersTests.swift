@@ -35,8 +35,7 @@ import OperationKitTestSupport
                     let handler: CancellationHandlers.Handler = { called.add("\(event)") }
                     if handlers.added(handler) { handler() }
                 case .cancelled:
-                    for handler in handlers.cancelled() { handler() }
-                    #expect(handlers.cancelled().isEmpty)
+                    while let handler = handlers.cancelled() { handler() }
                 case .ended:
                     _ = handlers.ended()
                     #expect(handlers.ended().isEmpty)
