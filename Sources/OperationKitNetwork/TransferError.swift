@@ -57,9 +57,10 @@ extension TransferError {
         self.init(method: request.httpMethod ?? "GET", url: request.url, code: code, message: message)
     }
 
-    /// On Linux, Foundation has one code for all that fails while a connection becomes secure, and for what breaks off. Its words are
-    /// those of the library under it.
+    /// On Linux, Foundation has one code for all that fails while a connection becomes secure, and for what breaks off, and blames
+    /// the URL for an answer without a header. Its words are those of the library under it.
     private static func code(_ code: URLError.Code, _ words: String) -> URLError.Code {
+        if words.contains("HTTP/0.9") { return .cannotParseResponse }
         guard code == .unknown else { return code }
         if words.contains("SSL certificate") || words.contains("SSL: no alternative certificate") {
             return .serverCertificateUntrusted

@@ -137,6 +137,7 @@ struct RequestTests {
         #expect(
             error?.localizedDescription.hasPrefix("“GET http://127.0.0.1:\(server.port)/x” was not answered: ") == true)
         #expect(error?.isTransient == (fault != .garbage), "\(error?.code.rawValue as Any)")
+        #expect((error?.code == .cannotParseResponse) == (fault == .garbage))
     }
 
     @Test("A connection that is refused, a host that does not exist and a bad URL are errors")
