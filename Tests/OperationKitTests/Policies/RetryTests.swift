@@ -137,6 +137,21 @@ import OperationKitTestSupport
         await clock.expectNoSleepers()
     }
 
+    @Test("Of the timeouts of an attempt and of the policy the shorter one counts", arguments: [2, 20])
+    func shorterTimeout(own: Int) async {
+        let retry = RetryOperation<Void, Void>(policy(1) { $0.attemptTimeout = .seconds(10) }) { [clock] _ in
+            let attempt = TaskOperation(name: "attempt") { try await cancellation() }
+            attempt.clock = clock
+            attempt.timeout = .seconds(own)
+            return attempt
+        }
+        retry.start()
+        let timeout = Duration.seconds(min(own, 10))
+        await clock.pass(timeout)
+        let error = OperationTimeoutError(operation: "attempt", timeout: timeout)
+        await #expect(throws: error) { try await retry.finished() }
+    }
+
     @Test("Neither a cancellation nor an error that the policy does not want is tried again", arguments: Kind.allCases)
     func notRetried(kind: Kind) async {
         let asked = Shared(0)

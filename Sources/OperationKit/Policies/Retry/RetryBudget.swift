@@ -26,7 +26,7 @@ public final class RetryBudget: Sendable {
     /// - Parameters:
     ///   - fraction: How many retries there may be for each call in the window.
     ///   - minimumRetries: How many retries there may be in the window, however few calls there are.
-    ///   - window: The time in which calls and retries are counted. More than zero.
+    ///   - window: The time in which calls and retries are counted. It moves in steps of a tenth. More than zero.
     ///   - clock: The clock that measures it.
     public init(
         fraction: Double = 0.2, minimumRetries: Int = 10, per window: Duration = .seconds(10),

@@ -20,7 +20,8 @@ import Foundation
 /// With the output of the first attempt that succeeds, or else with the error of the last one, as it is, so that it can be caught
 /// as if there had been one attempt. There is no further attempt if one of these is true. They are checked in this order:
 ///
-/// 1. This operation is cancelled or has an outcome, or `isCancellation` of the error is true.
+/// 1. This operation is cancelled or has an outcome, or `isCancellation` of the error is true. Or what an attempt
+///    requires is held by a composite around it, as long as that executes.
 /// 2. The policy allows no more attempts.
 /// 3. ``RetryPolicy/shouldRetry`` refuses the error.
 /// 4. The delay would pass ``RetryPolicy/maximumTotalTime``.
@@ -68,8 +69,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
                 try await scheduler.wait(delay, on: clock)
             } attempt: { number in
                 let attempt = try await scheduler.next(of: self, input: input, make)
-                // Its own timeout, and its own clock, come first.
-                if let timeout = policy.attemptTimeout, attempt.timeout == nil {
+                if let timeout = policy.attemptTimeout, attempt.timeout.map({ $0 > timeout }) ?? true {
                     attempt.inheritClock(of: self)
                     attempt.timeout = timeout
                 }

@@ -19,21 +19,23 @@ public struct RetryPolicy: Sendable {
     /// The beginning of the random numbers. With the same seed the delays are the same, in each run and on all platforms.
     /// Without one they differ from operation to operation.
     public var seed: UInt64?
-    /// How long an attempt may take. An attempt that takes longer ends with an ``OperationTimeoutError``, and is retried.
+    /// How long an attempt may take, if its own ``AsyncOperation/timeout`` is not shorter. An attempt that takes longer ends with an
+    /// ``OperationTimeoutError``, and is retried.
     ///
     /// The time begins with the `main()` of the attempt, as that of every ``AsyncOperation/timeout``, or with the call of the closure:
     /// waiting for resources is not limited by it. A compound, a map or gathered operations end with
     /// ``CompoundOperationError/cancelled(name:errors:reason:)``, whose reason is the ``OperationTimeoutError``.
     public var attemptTimeout: Duration?
-    /// The time from the begin of the first attempt in which retries begin. No delay begins that would pass it. An attempt
-    /// that has begun is not stopped by it.
+    /// The time in which retries begin, from the call of the closure for the first attempt on. No delay begins that would pass it.
+    /// An attempt that has begun is not stopped by it.
     public var maximumTotalTime: Duration?
     /// What keeps the retries of many operations below a fraction of their calls. It is asked before a delay, and a retry is taken
     /// from it after that, when it begins.
     public var budget: RetryBudget?
     /// Says whether an error is worth another attempt, which is number `attempt + 1`. The default retries all errors.
     ///
-    /// Called once for each attempt that failed and is not the last one, on any thread, and without a lock.
+    /// Called once for each attempt that failed, was not cancelled and is not the last one, on any thread, and without a lock.
+    /// Not called for ``ResourceError/heldByComposite(operation:resource:composite:)``, which no further attempt could change.
     /// It may block its thread, which is none of the pool of Swift's tasks. It may cancel the operation, which then ends with the
     /// error.
     public var shouldRetry: @Sendable (_ error: any Error, _ attempt: Int) -> Bool
