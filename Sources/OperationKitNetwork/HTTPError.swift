@@ -31,7 +31,8 @@ public struct HTTPError: Error, Sendable {
 }
 
 extension HTTPError: RetryAfterProviding {
-    /// The time until the moment that the server has named, in seconds or as a date; `nil` if it has named none.
+    /// The time until the moment that the server has named, in seconds or as a date, but a day at most; `nil` if it has named
+    /// none.
     public var retryAfter: Duration? {
         guard let text = response.value(forHTTPHeaderField: "Retry-After") else { return nil }
         return RetryAfter.duration(of: text, at: Date())

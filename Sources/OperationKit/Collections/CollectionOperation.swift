@@ -29,7 +29,8 @@
 /// `Sendable`, as here: then the compiler refuses a variable that two items could change at the same time.
 public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype {
     /// The type of one item: `String` for a type that works on collections of strings. It is inferred from the method
-    /// that performs an item or a batch, so you don't declare it.
+    /// that performs an item or a batch, so you don't declare it. Where the compiler doesn't find it, and the method is `async`,
+    /// conform to ``AsyncItemOperation`` or ``AsyncBatchOperation``, too.
     associatedtype CollectionType: Sendable
 
     /// Receives the result of a run: an array with one *slot* for each item or batch, in the order of the collection.

@@ -65,7 +65,7 @@ extension AsyncItemOperation {
 
 /// An item operation that works on several items concurrently.
 ///
-/// Items start in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
+/// Items are given to threads in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
 public protocol ParallelItemOperation<CollectionType>: ItemOperation, ManagedCollectionOperation {
     /// The maximum number of items in flight. The default is the number of active processors, which suits items that
     /// compute; for items that mostly wait, set more.
@@ -139,7 +139,7 @@ extension AsyncBatchOperation {
 
 /// A batch operation that works on several batches concurrently.
 ///
-/// Batches start in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
+/// Batches are given to threads in the order of the collection. As many are in flight as ``maxConcurrentOperationCount`` allows.
 public protocol ParallelBatchOperation<CollectionType>: BatchOperation, ManagedCollectionOperation {
     /// The maximum number of batches in flight. The default is the number of active processors, which suits batches
     /// that compute; for batches that mostly wait, set more.

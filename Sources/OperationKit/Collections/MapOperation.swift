@@ -16,7 +16,7 @@ public import Foundation
 ///
 /// The closure is called once for each element, in a task whose priority follows `qualityOfService`: one of its own, or, with a
 /// limit of 1, that of the operation.
-/// Elements start in the order of the array. No thread is blocked. The closure does not see task-local values:
+/// Elements are given to threads in the order of the array. No thread is blocked. The closure does not see task-local values:
 /// `map(_:limit:_:)` of `OperationQueue` keeps them.
 ///
 /// ## Failures

@@ -19,10 +19,12 @@ extension CompoundOperation {
     ///
     /// - Parameters:
     ///   - name: Its name, for messages and errors.
-    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system.
+    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system. Traps
+    ///     if it is another negative number.
     ///   - failurePolicy: What the first failure of a child means for the others.
     ///   - operations: Called once, before the initializer returns. Each statement is an operation, a sequence of
-    ///     operations, or a call that returns nothing. If an operation is there twice or belongs to another compound, the
+    ///     operations, or a call that returns nothing. With a `return` it is an ordinary closure, to the compiler: only what
+    ///     that returns is added. If an operation is there twice or belongs to another compound, the
     ///     compound finishes with a ``CompoundAdditionError``, as with
     ///     ``init(name:operations:maxConcurrentOperationCount:failurePolicy:)``.
     /// - Throws: What the closure throws.

@@ -43,8 +43,8 @@ public import Foundation
 ///
 /// Children start on threads of the private queue: `AsyncOperation`s several one after the other on the same thread, others
 /// as operations of that queue. ``prepare()`` is called on the thread that starts the compound, or on another one if a
-/// condition or a resource took time. The completion block is called on the thread on which the last child ended. No
-/// thread is blocked.
+/// condition or a resource took time. The completion block is called on the thread on which the last child ended, or on
+/// the one that was still in its `start()` then. No thread is blocked.
 open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// What the failure of a child means for the others.
     public typealias FailurePolicy = OperationKit.FailurePolicy
@@ -62,7 +62,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ///   - operations: Its first children. If one of them is there twice, or belongs to another compound, the compound
     ///     finishes with a ``CompoundAdditionError`` when it is started, and no child runs: all that belong to no other
     ///     compound are cancelled, and finish.
-    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system.
+    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system. Traps
+    ///     if it is another negative number.
     ///   - failurePolicy: What the first failure of a child means for the others.
     public init(
         name: String? = nil,
@@ -105,8 +106,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// ```
     ///
     /// Called once, when all children have finished and none can be added any more, on the thread on which the last one
-    /// ended. Not called if no child could run, because the compound was cancelled or given an outcome before its start or
-    /// ``prepare()`` threw, nor if it was given an outcome while the children ran. A cancellation that comes while this method
+    /// ended, or on the one that was still in its `start()` then. Not called if no child could run, because the compound was
+    /// cancelled or given an outcome before its start or ``prepare()`` threw, nor if it was given an outcome while the children ran. A cancellation that comes while this method
     /// runs still takes effect. Don't call this method yourself, other than with `super`.
     ///
     /// - Parameter error: The failures of the children and the cancellation of the compound, or `nil` if there was neither.

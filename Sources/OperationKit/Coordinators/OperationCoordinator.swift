@@ -45,9 +45,9 @@ public protocol OperationCoordinator {
     ///
     /// - Parameters:
     ///   - operations: Operations that are on no queue and in no compound, and have not been started.
-    ///   - completion: Called once, on the thread on which the last operation ended. If there are no operations, it is
-    ///     called with `[]` before this method returns. If the limit is less than 1, it is called with one
-    ///     ``CoordinationError`` before this method returns, and nothing runs.
+    ///   - completion: Called once, on the thread on which the last operation ended, or on the one that was still in its
+    ///     `start()` then. If there are no operations, it is called with `[]` before this method returns. If the limit is less
+    ///     than 1, it is called with one ``CoordinationError`` before this method returns, and nothing runs.
     func performOperations(_ operations: [Operation], completion: @escaping Completion)
 }
 

@@ -17,7 +17,7 @@ extension Sequence where Element: OutputOperation {
     /// the new one ends with ``CompoundAdditionError/alreadyAdded(operation:compound:)`` when it is started, and none of them
     /// runs. Without operations the output is an empty array.
     ///
-    /// The new operation ends after all of them, on the thread on which the last one ended, and releases them then:
+    /// The new operation ends after all of them, on the thread on which a compound of them would, and releases them then:
     ///
     /// | What happens | How the new operation ends |
     /// |---|---|
@@ -30,7 +30,8 @@ extension Sequence where Element: OutputOperation {
     ///
     /// - Parameters:
     ///   - name: The name of the new operation, for messages and errors.
-    ///   - maxConcurrentOperationCount: How many of them may run at the same time. The default leaves it to the system.
+    ///   - maxConcurrentOperationCount: How many of them may run at the same time. The default leaves it to the system. Traps
+    ///     if it is another negative number.
     ///   - failurePolicy: What the first failure means for the others.
     /// - Returns: The new operation.
     public func gathered(

@@ -17,8 +17,8 @@ extension IOOperation {
     ///
     /// - Parameters:
     ///   - result: The type of the new output, if it is to be given.
-    ///   - transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it; what it
-    ///     throws is the error. Released at the end, and this operation with it.
+    ///   - transform: Makes the new output. Called once if this operation succeeds, on the thread that ended it, or on the one
+    ///     that was still in its `start()` then; what it throws is the error. Released at the end, and this operation with it.
     /// - Returns: The new operation.
     public final func map<NewOutput: Sendable>(
         to result: NewOutput.Type = NewOutput.self, _ transform: @escaping @Sendable (Output) throws -> NewOutput
@@ -30,9 +30,9 @@ extension IOOperation {
     ///
     /// Start the new operation instead of this one. It includes this one as that of ``map(to:_:)`` does.
     ///
-    /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread that ended it,
-    ///   also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an error whose
-    ///   `isCancellation` is true. Released at the end.
+    /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread on which
+    ///   ``map(to:_:)`` would call its closure, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not
+    ///   called for an error whose `isCancellation` is true. Released at the end.
     /// - Returns: The new operation.
     public final func mapError(
         _ transform: @escaping @Sendable (any Error) -> any Error
@@ -52,8 +52,8 @@ extension IOOperation {
     /// Start the new operation instead of this one. It includes this one as that of ``map(to:_:)`` does.
     ///
     /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
-    ///   thread that ended it, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an
-    ///   error whose `isCancellation` is true, because that is no failure. Released at the end.
+    ///   thread on which ``map(to:_:)`` would call its closure, also if the error is the reason of
+    ///   ``AsyncOperation/cancel(withError:)``; not called for an error whose `isCancellation` is true, because that is no failure. Released at the end.
     /// - Returns: The new operation.
     public final func recover(
         _ recovery: @escaping @Sendable (any Error) throws -> Output

@@ -42,7 +42,8 @@ import Foundation
 /// ## Threads
 ///
 /// The steps start on threads of a private queue, whose quality of service is that of the macro when it starts. The
-/// completion block is called on the thread on which the last step ended. Steps are released as they finish.
+/// completion block is called on the thread on which the last step ended, or on the one that was still in its `start()` then.
+/// Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     /// The last step. Gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
     private var source: (any OutputSource<Output>)?

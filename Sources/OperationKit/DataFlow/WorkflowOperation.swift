@@ -52,7 +52,8 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
     ///
     /// - Parameters:
     ///   - name: The name of the operation, for messages and errors.
-    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system.
+    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system. Traps
+    ///     if it is another negative number.
     ///   - body: The function. It gets the input, and what it runs operations with.
     public init(
         name: String? = nil, maxConcurrentOperationCount: Int = OperationQueue.defaultMaxConcurrentOperationCount,
@@ -74,7 +75,8 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
     ///
     /// - Parameters:
     ///   - name: The name of the operation, for messages and errors.
-    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system.
+    ///   - maxConcurrentOperationCount: How many children may run at the same time. The default leaves it to the system. Traps
+    ///     if it is another negative number.
     ///   - body: The function. It gets what it runs operations with.
     public convenience init(
         name: String? = nil, maxConcurrentOperationCount: Int = OperationQueue.defaultMaxConcurrentOperationCount,

@@ -1,7 +1,7 @@
 public import Foundation
 
 extension AsyncOperation: ProgressReporting {
-    /// How far the operation has come: from 0 to exactly 1 at its end, never going back.
+    /// How far the operation has come: exactly 1 at its end. That of a composite never goes back.
     ///
     /// ```swift
     /// final class Copy: AsyncOperation, @unchecked Sendable {

@@ -142,7 +142,7 @@ extension AsyncOperation {
     /// crash. Once started, the operation finishes immediately and `main()` is not called.
     ///
     /// On a composite, such as ``CompoundOperation``, it is a request: the children are cancelled, and the composite
-    /// ends after them, with this outcome.
+    /// ends after them, with this outcome. On a ``ThrowingBlockOperation``, it ends when its block has returned.
     ///
     /// - Parameter error: The error the operation ends with, or `nil` for success. `CancellationError`, and any other error
     ///   whose `isCancellation` is true, is replaced by the reason, if the operation was cancelled with one

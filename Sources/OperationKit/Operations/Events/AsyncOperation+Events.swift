@@ -118,8 +118,8 @@ extension AsyncOperation {
     /// Removes an observer that was added to this operation. Nothing happens if it was not.
     ///
     /// May be called at any time, on any thread, also inside an observer. Once it has returned, the observer is not called for
-    /// this operation, unless it was added to a composite around it, too. A call that another thread has begun may still be
-    /// running.
+    /// this operation, unless it was added to a composite around it, or to all operations, too. A call that another thread has
+    /// begun may still be running.
     ///
     /// - Parameter observer: The observer.
     public final func removeObserver(_ observer: any OperationObserver) {
