@@ -12,7 +12,7 @@ extension AsyncOperation {
         /// Created when it is first read.
         var progress: OperationProgress?
         /// What the work has registered for its own cancellation.
-        var cancellationHandlers = CancellationHandlers.waiting([])
+        var cancellationHandlers = CancellationHandlers()
         /// When and where the operation started to execute, until its end is delivered; `nil` if that is not recorded.
         var execution: ExecutionRecord?
         /// Notified once the operation is finished, after Foundation.
@@ -128,30 +128,20 @@ struct FinishObservers {
 /// The handlers that work has registered for its own cancellation, as a value: which are due, and by which event.
 ///
 /// Every handler comes out exactly once: to be called, or, where the work ends without a cancellation, to be released.
-enum CancellationHandlers: Sendable {
+struct CancellationHandlers: Sendable {
     typealias Handler = @Sendable () -> Void
 
-    case waiting([Handler])
-    /// The handlers are being called: these still have to be, the last one first.
-    case cancelled([Handler])
-    /// The work has ended.
-    case ended
+    /// Those that have not been called; the last one is the next after the cancellation. `nil` after the end of the work.
+    private var waiting: [Handler]? = []
+    /// Whether the handlers are being called, or have been.
+    private var isCancelled = false
 
     /// A handler was registered.
     ///
-    /// - Returns: Whether it has to be called immediately. Otherwise it waits, or is dropped if the work has ended.
+    /// - Returns: Whether it has to be called after those that wait. Otherwise it waits, or is dropped if the work has ended.
     mutating func added(_ handler: @escaping Handler) -> Bool {
-        switch self {
-        case .waiting(var handlers):
-            // So that the array has one owner.
-            self = .waiting([])
-            handlers.append(handler)
-            self = .waiting(handlers)
-        case .cancelled:
-            return true
-        case .ended:
-            break
-        }
+        if isCancelled { return waiting != nil }
+        waiting?.append(handler)
         return false
     }
 
@@ -159,26 +149,15 @@ enum CancellationHandlers: Sendable {
     ///
     /// - Returns: The handler to call, in the order of their registration; `nil` if there is none, or the work has ended.
     mutating func cancelled() -> Handler? {
-        var handlers: [Handler]
-        switch exchange(&self, with: .ended) {
-        case .waiting(let waiting): handlers = waiting.reversed()
-        case .cancelled(let rest): handlers = rest
-        case .ended: return nil
-        }
-        let next = handlers.popLast()
-        self = .cancelled(handlers)
-        return next
+        if !isCancelled { waiting?.reverse() }
+        isCancelled = true
+        return waiting?.popLast()
     }
 
     /// The work has ended.
     ///
     /// - Returns: The handlers to release after unlocking.
-    mutating func ended() -> [Handler] {
-        switch exchange(&self, with: .ended) {
-        case .waiting(let handlers), .cancelled(let handlers): handlers
-        case .ended: []
-        }
-    }
+    mutating func ended() -> [Handler] { waiting.take() ?? [] }
 }
 
 extension Result where Failure == any Error {

@@ -27,7 +27,7 @@ import OperationKitTestSupport
     func everyOrder() {
         #expect(Self.orders.count == 65)
         for order in Self.orders {
-            var handlers = CancellationHandlers.waiting([])
+            var handlers = CancellationHandlers()
             let called = EventLog()
             for event in order {
                 switch event {
