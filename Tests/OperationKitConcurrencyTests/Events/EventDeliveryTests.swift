@@ -177,6 +177,42 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("The end is the last one of the events, also if another thread adds one at that time", arguments: [1, 100])
+    func endIsLast(limit: Int) async {
+        let rounds = TestExtent.choose(400, long: 20_000)
+        let seed = UInt64.random(in: 0...(.max))
+        var random = SplitMix64(seed: seed)
+        // How long the event is held up. It goes to where the event is added when the end is.
+        var spin = 100
+        for round in 0..<rounds {
+            let child = ScriptedOperation("child")
+            let compound = CompoundOperation(name: "compound", operations: [child])
+            let (isHeldUp, isOver) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+            let turns = max(spin + Int.random(in: -20...20, using: &random), 0)
+            compound.addObserver(
+                EventRecorder { [weak compound] operation, event in
+                    guard event.name == "child", case .cancelled = event.kind else { return }
+                    isHeldUp.signal()
+                    while compound?.isFinished == false {}
+                    for _ in 0..<turns { _ = operation.isCancelled }
+                })
+            let events = compound.events(bufferingNewest: limit)
+            await onThread {
+                Thread.detachNewThread {
+                    child.cancel()
+                    isOver.signal()
+                }
+                isHeldUp.wait()
+                compound.start()
+                isOver.wait()
+            }
+            var all: [String] = []
+            for await event in events { all.append("\(event)") }
+            #expect(all.last == "“compound” finished", "\(all), seed \(seed), round \(round)")
+            spin += all.contains { $0.contains("child") } ? 1 : -1
+        }
+    }
+
     @Test("A task that begins to wait for an operation whose end observers are being told of waits for that, too")
     func awaitedMeanwhile() async throws {
         let (began, goOn) = (Gate(), Gate())

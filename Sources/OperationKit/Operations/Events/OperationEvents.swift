@@ -88,6 +88,8 @@ private final class EventBuffer: OperationObserver {
     private let operation: OperationID
     private let continuation: AsyncStream<OperationEvent>.Continuation
     let dropped = Locked(0)
+    /// The event that a thread is adding, and those that it adds next, so that the end is the last one.
+    private let waiting = Locked([OperationEvent]())
 
     init(_ operation: OperationID, _ continuation: AsyncStream<OperationEvent>.Continuation) {
         self.operation = operation
@@ -100,8 +102,18 @@ private final class EventBuffer: OperationObserver {
     }
 
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-        if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
-        // The release would end it, too, but perhaps after an event of a child that comes late.
-        if event.operation == self.operation, case .finished = event.kind { continuation.finish() }
+        var next = waiting.withLock {
+            $0.append(event)
+            return $0.count == 1 ? event : nil
+        }
+        while let event = next {
+            if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
+            // The end stays there: what comes after it is not added. The release would end the sequence, too, but later.
+            if event.operation == self.operation, case .finished = event.kind { return continuation.finish() }
+            next = waiting.withLock {
+                $0.removeFirst()
+                return $0.first
+            }
+        }
     }
 }
