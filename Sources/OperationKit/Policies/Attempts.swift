@@ -50,7 +50,14 @@ final class Attempts: Sendable {
         try checkStopped()
         guard let operation = try await children.body?.call({ try make(number) }) else { throw CancellationError() }
         try check(operation, made: number, for: composite)
-        try checkStopped()
+        do {
+            try checkStopped()
+        } catch {
+            // It ends without having begun: somebody may wait for it.
+            operation.cancel()
+            try await children.runChild(operation)
+            throw error
+        }
         if let operation = operation as? IOOperation<Input, Output>, operation.input == nil { operation.input = input }
         if let request = composite.requestOfAttempts { operation.require(request, asAttemptOf: composite) }
         if operation.name == nil {

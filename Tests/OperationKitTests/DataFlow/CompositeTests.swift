@@ -143,6 +143,37 @@ import OperationKitTestSupport
         #expect(text(leaf(composite.error)) == text(error) && composite.output == (error == nil ? 1 : nil))
     }
 
+    private typealias Make = @Sendable () -> IOOperation<Void, Int>
+    private static let making: [@Sendable (@escaping Make) -> IOOperation<Void, Int>] = [
+        { make in Waterfall<Void, Void>().thenRun { _ in make() } },
+        { make in TaskOperation<Int> { throw TestError.second }.recoverRun { _ in make() } },
+        { make in WorkflowOperation { flow in try await flow.run(make()) } },
+        { make in RetryOperation { _ in make() } },
+        { make in RepeatOperation(every: .seconds(100), makeOperation: { _ in make() }) },
+        { make in HedgedOperation(after: .seconds(100)) { _ in make() } },
+    ]
+
+    @Test("Work that its closure makes while it is cancelled does not begin, and ends", arguments: making.indices)
+    func cancelledWhileMaking(index: Int) async throws {
+        let log = EventLog()
+        let work = Self.logging(log)
+        let source = ScriptedOperation.idle()
+        work.addDependency(source)
+        work.asyncCompletionBlock = { log.add(text($0)) }
+        let holder = Shared<IOOperation<Void, Int>?>(nil)
+        let make = Self.making[index]
+        let composite = make {
+            holder.value?.cancel()
+            return work
+        }
+        holder.value = composite
+        await Start.onBusyQueue(composite)
+        holder.value = nil
+        #expect(composite.error?.isCancellation == true && work.isFinished && log.events == ["cancelled"])
+        source.start()
+        source.finish()
+    }
+
     @Test("An outcome that is given from outside cancels its work, and stands after that", arguments: Kind.allCases)
     func given(kind: Kind) async {
         let (composite, work) = await started(kind)
