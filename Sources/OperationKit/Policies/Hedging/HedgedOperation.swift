@@ -59,7 +59,8 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     ///   - name: The name of the operation, for messages and errors.
     ///   - makeOperation: Makes the operation of an attempt, whose number it gets, from 1 on. The operation is new, and is started
     ///     by this one only. Called before each attempt, on a thread that it may block, one call at a time, and not once an
-    ///     attempt has succeeded or this operation is cancelled. Released at the end.
+    ///     attempt has succeeded or this operation is cancelled. What it makes while that happens is cancelled, and ends. Released
+    ///     at the end.
     public convenience init(
         after delay: Duration, maximumAttempts: Int = 2, name: String? = nil,
         makeOperation: @escaping @Sendable (_ attempt: Int) throws -> IOOperation<Input, Output>

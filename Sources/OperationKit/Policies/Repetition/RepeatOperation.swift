@@ -88,7 +88,8 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     ///     that it may block, and not once the operation is cancelled. Without it, only the maximum, a failure or a cancellation does.
     ///     Released at the end.
     ///   - makeOperation: Makes the operation of a run, whose number it gets, from 1 on. The operation is new, and is started by
-    ///     this one only. Called like `predicate`, one call at a time. If it throws, this operation ends with the error.
+    ///     this one only. Called like `predicate`, one call at a time. What it makes while this operation is cancelled is cancelled,
+    ///     and ends. If it throws, this operation ends with the error.
     public convenience init(
         every interval: Duration, maximumCount: Int? = nil, continuesAfterFailure: Bool = false, name: String? = nil,
         until predicate: @escaping @Sendable (_ output: Output) throws -> Bool = { _ in false },

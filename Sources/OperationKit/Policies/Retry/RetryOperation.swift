@@ -93,7 +93,8 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     ///   - name: The name of the operation, for messages and errors.
     ///   - makeOperation: Makes the operation of an attempt, whose number it gets, from 1 on. The operation is new, and is started
     ///     by this one only. Called before each attempt, on a thread that it may block, one call at a time, and not once this
-    ///     operation is cancelled. If it throws, this operation ends with the error. Released at the end.
+    ///     operation is cancelled. What it makes while that happens is cancelled, and ends. If it throws, this operation ends with
+    ///     the error. Released at the end.
     public convenience init(
         _ policy: RetryPolicy = RetryPolicy(), name: String? = nil,
         makeOperation: @escaping @Sendable (_ attempt: Int) throws -> IOOperation<Input, Output>
