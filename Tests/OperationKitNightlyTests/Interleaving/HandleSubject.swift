@@ -22,6 +22,8 @@ final class HandleSubject: ExplorationSubject, @unchecked Sendable {
         var copies: [Copy]?
         var registered: [String] = []
         var called: [String] = []
+        /// Registered when the operation was cancelled already, and not called when that had returned.
+        var missed: [String] = []
         var completions: [String] = []
         var isFinishCalled = false
         var mayReturn = false
@@ -97,11 +99,15 @@ final class HandleSubject: ExplorationSubject, @unchecked Sendable {
     /// Registers a handler by a copy, and releases that.
     func register(_ name: String) {
         guard let copy = takeCopy() else { return }
+        let isLate = operation.isCancelled
         copy.onCancel { [record] in
             VirtualThread.place("handler")
             record.change { $0.called.append(name) }
         }
-        record.change { $0.registered.append(name) }
+        record.change {
+            $0.registered.append(name)
+            if isLate, !$0.called.contains(name) { $0.missed.append(name) }
+        }
     }
 
     func endHeld() {
@@ -133,9 +139,10 @@ final class HandleSubject: ExplorationSubject, @unchecked Sendable {
         let isCancelled = operation.isCancelled
         let isRight =
             isCancelled && holdsCopy
-            ? record.called.sorted() == record.registered.sorted()
+            ? record.called.sorted() == record.registered.sorted() && record.missed.isEmpty
             : Set(record.called).count == record.called.count && (isCancelled || record.called.isEmpty)
-        return isRight ? [] : ["\(isCancelled), registered: \(record.registered), called: \(record.called)"]
+        let (registered, called, missed) = (record.registered, record.called, record.missed)
+        return isRight ? [] : ["\(isCancelled), registered: \(registered), called: \(called), missed: \(missed)"]
     }
 }
 #endif
