@@ -108,8 +108,8 @@ private final class EventBuffer: OperationObserver {
         }
         while let event = next {
             if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
-            // The end stays there: what comes after it is not added. The release would end the sequence, too, but later.
-            if event.operation == self.operation, case .finished = event.kind { return continuation.finish() }
+            // Nothing is added after that. The release would end the sequence, too, but later.
+            if event.operation == self.operation, case .finished = event.kind { continuation.finish() }
             next = waiting.withLock {
                 $0.removeFirst()
                 return $0.first
