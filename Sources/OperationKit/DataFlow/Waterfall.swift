@@ -196,16 +196,15 @@ extension Waterfall {
         let jobName = name ?? WaterfallJobs.name(ofJob: jobs.count)
         let chain = displayName
         return thenDecide(name: name, progressWeight: progressWeight) { output in
-            let next = try job(output)
-            if next is Operation { throw ChainError.operationNotRun(job: jobName, chain: chain) }
-            return .value(next)
+            .value(try Self.value(job(output), of: jobName, in: chain))
         }
     }
 
     /// Returns the waterfall with one more job, which makes a value asynchronously.
     ///
     /// The closure runs in a task of its own, as that of a ``TaskOperation`` does, with the priority of the waterfall.
-    /// Cancelling the waterfall cancels the task, and the waterfall ends when the closure does.
+    /// Cancelling the waterfall cancels the task, and the waterfall ends when the closure does. A result that is an
+    /// operation is an error, as that of ``then(name:to:progressWeight:_:)``.
     ///
     /// - Parameters:
     ///   - name: The name of the job, for messages and errors.
@@ -219,11 +218,20 @@ extension Waterfall {
         _ job: @escaping @Sendable (Output) async throws -> Next
     ) -> Waterfall<Input, Next> {
         let taskName = name ?? WaterfallJobs.name(ofJob: jobs.count)
+        let chain = displayName
         return thenDecide(name: name, progressWeight: progressWeight) { [unowned children = jobs.children] output in
-            let task = TaskOperation(name: taskName) { try await job(output) }
+            let task = TaskOperation(name: taskName) {
+                try Self.value(await job(output), of: taskName, in: chain)
+            }
             task.qualityOfService = children.queue.childQualityOfService
             return .operation(task)
         }
+    }
+
+    /// What a job returns as a value, unless that is an operation, which would not run.
+    private static func value<Next>(_ value: Next, of job: String, in chain: String) throws -> Next {
+        if value is Operation { throw ChainError.operationNotRun(job: job, chain: chain) }
+        return value
     }
 
     /// Returns the waterfall with one more job, which makes an operation. That is run, and its output is the next result.

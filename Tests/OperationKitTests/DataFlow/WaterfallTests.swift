@@ -98,13 +98,13 @@ import OperationKitTestSupport
     func operationAsValue() async {
         func expectError<Made: Sendable>(_ make: @escaping @Sendable (Int) -> Made) async {
             let log = EventLog()
-            let waterfall = Waterfall<Int, Int>(name: "waterfall")
-                .then { $0 }
-                .then { make($0) }
-                .then { _ in log.add("third") }
-            await Start.byHand(waterfall.with(input: 1))
-            #expect(waterfall.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
-            #expect(log.events.isEmpty && waterfall.failedStep?.index == 1)
+            let waterfalls = (0..<2).map { _ in Waterfall<Int, Int>(name: "waterfall").then { $0 } }
+            for waterfall in [waterfalls[0].then { make($0) }, waterfalls[1].thenAwait { make($0) }] {
+                let whole = waterfall.then { _ in log.add("third") }
+                await Start.byHand(whole.with(input: 1))
+                #expect(whole.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
+                #expect(log.events.isEmpty && whole.failedStep?.index == 1)
+            }
         }
         await expectError { input in TaskOperation { input } }
         await expectError { $0 > 0 ? BlockOperation {} : nil }
