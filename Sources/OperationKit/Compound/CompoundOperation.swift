@@ -107,7 +107,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ///
     /// Called once, when all children have finished and none can be added any more, on the thread on which the last one
     /// ended, or on the one that was still in its `start()` then. Not called if no child could run, because the compound was
-    /// cancelled or given an outcome before its start or ``prepare()`` threw, nor if it was given an outcome while the children ran. A cancellation that comes while this method
+    /// cancelled or given an outcome before its start or ``prepare()`` threw, nor if it was given an outcome while the children
+    /// ran. A cancellation that comes while this method
     /// runs still takes effect. Don't call this method yourself, other than with `super`.
     ///
     /// - Parameter error: The failures of the children and the cancellation of the compound, or `nil` if there was neither.

@@ -53,7 +53,8 @@ extension IOOperation {
     ///
     /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
     ///   thread on which ``map(to:_:)`` would call its closure, also if the error is the reason of
-    ///   ``AsyncOperation/cancel(withError:)``; not called for an error whose `isCancellation` is true, because that is no failure. Released at the end.
+    ///   ``AsyncOperation/cancel(withError:)``; not called for an error whose `isCancellation` is true,
+    ///   because that is no failure. Released at the end.
     /// - Returns: The new operation.
     public final func recover(
         _ recovery: @escaping @Sendable (any Error) throws -> Output

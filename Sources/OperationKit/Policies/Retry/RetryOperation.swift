@@ -69,9 +69,9 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
                 try await scheduler.wait(delay, on: clock)
             } attempt: { number in
                 let attempt = try await scheduler.next(of: self, input: input, make)
-                if let timeout = policy.attemptTimeout, attempt.timeout.map({ $0 > timeout }) ?? true {
+                if let timeout = policy.attemptTimeout {
                     attempt.inheritClock(of: self)
-                    attempt.timeout = timeout
+                    attempt.timeout = min(timeout, attempt.timeout ?? timeout)
                 }
                 let start = time.now()
                 let first = firstStart ?? start
