@@ -88,8 +88,8 @@ private final class EventBuffer: OperationObserver {
     private let operation: OperationID
     private let continuation: AsyncStream<OperationEvent>.Continuation
     let dropped = Locked(0)
-    /// The event that a thread is adding, and those that it adds next, so that the end is the last one.
-    private let waiting = Locked([OperationEvent]())
+    /// Events that have not been added, and whether a thread is adding some. Only one does, so that the end is the last one.
+    private let waiting = Locked((events: [OperationEvent](), isBeingEmptied: false))
 
     init(_ operation: OperationID, _ continuation: AsyncStream<OperationEvent>.Continuation) {
         self.operation = operation
@@ -102,17 +102,20 @@ private final class EventBuffer: OperationObserver {
     }
 
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-        var next = waiting.withLock {
-            $0.append(event)
-            return $0.count == 1 ? event : nil
+        var isNext = waiting.withLock {
+            $0.events.append(event)
+            return !exchange(&$0.isBeingEmptied, with: true)
         }
-        while let event = next {
-            if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
-            // Nothing is added after that. The release would end the sequence, too, but later.
-            if event.operation == self.operation, case .finished = event.kind { continuation.finish() }
-            next = waiting.withLock {
-                $0.removeFirst()
-                return $0.first
+        while isNext {
+            let events = waiting.withLock {
+                $0.isBeingEmptied = !$0.events.isEmpty
+                return exchange(&$0.events, with: [])
+            }
+            isNext = !events.isEmpty
+            for event in events {
+                if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
+                // Nothing is added after that. The release would end the sequence, too, but later.
+                if event.operation == self.operation, case .finished = event.kind { continuation.finish() }
             }
         }
     }
