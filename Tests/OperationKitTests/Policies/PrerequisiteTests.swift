@@ -81,6 +81,25 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && !login.isFinished)
     }
 
+    @Test("Two operations whose prerequisites wait for the other one are an error of one of both")
+    func waitForEachOther() async throws {
+        for _ in 0..<TestExtent.choose(50, long: 2_000) {
+            let logins = [logged("login"), logged("login")]
+            let works = logins.map { work(needing: $0) }
+            for (login, work) in zip(logins, works.reversed()) { login.addDependency(work) }
+            let compound = CompoundOperation(operations: works)
+            compound.start()
+            try await compound.waitForFinish()
+            let errors = works.compactMap { $0.error as? ConditionError }
+            #expect(!errors.isEmpty)
+            for case .prerequisiteFailed("work", "signed in", "login", let cause) in errors {
+                guard case .dependencyCycle("work", ["work", "login"])? = cause as? CompoundOperationError else {
+                    return #expect(Bool(false), "\(cause)")
+                }
+            }
+        }
+    }
+
     @Test("A prerequisite that is not run may be released before its dependencies end", arguments: [false, true])
     func notRun(isRefused: Bool) async throws {
         let leaks = LeakTracker()

@@ -84,7 +84,7 @@ final class ConditionGate: StartGate {
     var waitDescription: String? {
         let name = condition.name
         if case .evaluating(_, let operation) = state.withLock(\.self),
-            let helper = operation.withState({ $0.gates?.helper })
+            let helper = operation.prerequisite
         {
             // Not what a condition of it waits for, which would have no bound.
             let resourceWait = (helper.withState { $0.awaitedGate } as? ResourceLease)?.waitDescription
@@ -98,19 +98,20 @@ final class ConditionGate: StartGate {
 extension AsyncOperation {
     fileprivate var awaitsMain: Bool { withState(\.lifecycle.awaitsMain) }
 
+    /// What runs for a condition at this time, if it is the library's.
+    fileprivate var prerequisite: AsyncOperation? { withState { $0.gates?.helper } }
+
     /// Runs an operation on a queue of its own, for a condition. Cancelling the task cancels it.
     ///
     /// - Throws: `PrerequisiteFailure`.
     fileprivate func run(prerequisite: Operation) async throws {
-        let helper = prerequisite as? AsyncOperation
         // One that has started, or helps another operation, belongs there.
-        let isUnused = helper.map { setHelper($0) } ?? true
-        defer { if helper != nil, isUnused { setHelper(nil) } }
+        let isUnused = setHelper(prerequisite as? AsyncOperation)
+        defer { if isUnused { setHelper(nil) } }
         do {
-            let isCancelled = Task.isCancelled
-            if isCancelled || isAwaited(by: prerequisite) {
+            if Task.isCancelled || isAwaited(by: prerequisite) {
                 prerequisite.holdUntilDependenciesEnd()
-                if isCancelled { throw CancellationError() }
+                try Task.checkCancellation()
                 throw CompoundOperationError.dependencyCycle(
                     name: displayName, path: [displayName, prerequisite.displayName])
             }
@@ -120,7 +121,8 @@ extension AsyncOperation {
         }
     }
 
-    /// Whether another operation waits for this one, or for a composite around it, directly or through what it depends on.
+    /// Whether another operation waits for this one, or for a composite around it, directly or through what it depends on, and
+    /// the prerequisites of that.
     ///
     /// Complexity: linear in the operations that the other one waits for, and their dependencies.
     private func isAwaited(by operation: Operation) -> Bool {
@@ -131,6 +133,7 @@ extension AsyncOperation {
             // One that has ended, or is about to, waits for nothing.
             if next.isFinished || next.isCancelled || !found.insert(ObjectIdentifier(next)).inserted { continue }
             dependencies += next.dependencies
+            if let prerequisite = (next as? AsyncOperation)?.prerequisite { dependencies.append(prerequisite) }
         }
         return false
     }
