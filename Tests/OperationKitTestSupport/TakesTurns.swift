@@ -2,7 +2,7 @@ package import Testing
 
 /// Lets two of the suites that have it run at a time, while all other suites go on.
 ///
-/// Explorers and stress suites want a processor for themselves. All of them together would keep the tests waiting that only
+/// Explorers want a processor for themselves. All of them together would keep the tests waiting that only
 /// wait for a gate. A suite that has this trait must not be inside another one that has it, too.
 package struct TakesTurns: SuiteTrait, TestScoping {
     private static let places = Places(2)
