@@ -146,7 +146,7 @@ struct RequestBodyTests {
         var post = URLRequest(url: server.url())
         post.httpMethod = "POST"
         var count = 0
-        // A request that follows at once may find the connection still busy, and take another one.
+        // A request that follows immediately may find the connection still busy, and take another one.
         while !hasClosed.value, count < 100 {
             count += 1
             let operation: RequestOperation<HTTPOutput>

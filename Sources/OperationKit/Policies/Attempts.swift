@@ -53,7 +53,7 @@ final class Attempts: Sendable {
         do {
             try checkStopped()
         } catch {
-            // It ends without having begun: somebody may wait for it.
+            // It ends without having begun: callers may wait for it.
             operation.cancel()
             try await children.runChild(operation)
             throw error
