@@ -4,21 +4,27 @@ import OperationKitTestSupport
     enum Kind: CaseIterable, Sendable {
         case macro, longerMacro, waterfall, map, recovery, gathering, workflow, retry, repetition, hedging
 
+        /// Those whose work is made by a closure while they run.
+        static let ofClosures: [Kind] = [.waterfall, .recovery, .workflow, .retry, .repetition, .hedging]
+
         /// Makes one around an operation, whose output it has.
-        func make(_ work: IOOperation<Void, Int>) -> IOOperation<Void, Int> {
+        func make(_ work: IOOperation<Void, Int>) -> IOOperation<Void, Int> { make { work } }
+
+        /// Makes one around the operation that a closure makes.
+        func make(_ work: @escaping @Sendable () -> IOOperation<Void, Int>) -> IOOperation<Void, Int> {
             switch self {
-            case .macro: MacroOperation(work)
-            case .longerMacro: MacroOperation(IOBlockOperation<Void, Void> {}).then(work)
-            case .waterfall: Waterfall<Void, Void>().thenRun { _ in work }
-            case .map: work.map { $0 }
+            case .macro: MacroOperation(work())
+            case .longerMacro: MacroOperation(IOBlockOperation<Void, Void> {}).then(work())
+            case .waterfall: Waterfall<Void, Void>().thenRun { _ in work() }
+            case .map: work().map { $0 }
             case .recovery:
-                Step<Void, Int>("source") { step, _ in step.finish(withError: TestError.second) }.recoverRun { _ in work
-                }
-            case .gathering: [work].gathered().map { $0[0] }
-            case .workflow: WorkflowOperation { flow in try await flow.run(work) }
-            case .retry: RetryOperation(RetryPolicy(maximumAttempts: 1)) { _ in work }
-            case .repetition: RepeatOperation(every: .seconds(100), maximumCount: 1, makeOperation: { _ in work })
-            case .hedging: HedgedOperation(after: .seconds(100), maximumAttempts: 2) { _ in work }
+                Step<Void, Int>("source") { step, _ in step.finish(withError: TestError.second) }
+                    .recoverRun { _ in work() }
+            case .gathering: [work()].gathered().map { $0[0] }
+            case .workflow: WorkflowOperation { flow in try await flow.run(work()) }
+            case .retry: RetryOperation(RetryPolicy(maximumAttempts: 1)) { _ in work() }
+            case .repetition: RepeatOperation(every: .seconds(100), maximumCount: 1, makeOperation: { _ in work() })
+            case .hedging: HedgedOperation(after: .seconds(100), maximumAttempts: 2) { _ in work() }
             }
         }
     }
@@ -143,26 +149,15 @@ import OperationKitTestSupport
         #expect(text(leaf(composite.error)) == text(error) && composite.output == (error == nil ? 1 : nil))
     }
 
-    private typealias Make = @Sendable () -> IOOperation<Void, Int>
-    private static let making: [@Sendable (@escaping Make) -> IOOperation<Void, Int>] = [
-        { make in Waterfall<Void, Void>().thenRun { _ in make() } },
-        { make in TaskOperation<Int> { throw TestError.second }.recoverRun { _ in make() } },
-        { make in WorkflowOperation { flow in try await flow.run(make()) } },
-        { make in RetryOperation { _ in make() } },
-        { make in RepeatOperation(every: .seconds(100), makeOperation: { _ in make() }) },
-        { make in HedgedOperation(after: .seconds(100)) { _ in make() } },
-    ]
-
-    @Test("Work that its closure makes while it is cancelled does not begin, and ends", arguments: making.indices)
-    func cancelledWhileMaking(index: Int) async throws {
+    @Test("Work that its closure makes while it is cancelled does not begin, and ends", arguments: Kind.ofClosures)
+    func cancelledWhileMaking(kind: Kind) async {
         let log = EventLog()
         let work = Self.logging(log)
         let source = ScriptedOperation.idle()
         work.addDependency(source)
         work.asyncCompletionBlock = { log.add(text($0)) }
         let holder = Shared<IOOperation<Void, Int>?>(nil)
-        let make = Self.making[index]
-        let composite = make {
+        let composite = kind.make {
             holder.value?.cancel()
             return work
         }
