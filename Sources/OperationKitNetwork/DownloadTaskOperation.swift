@@ -66,14 +66,14 @@ public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unc
 }
 
 /// What went wrong with the file of a download.
-public enum DownloadError: Error, Sendable {
+public enum DownloadError: Sendable, LocalizedError, CustomNSError, ReportedError {
     /// Another operation loads to the same destination. Code 1.
     case destinationInUse(URL)
     /// The file could not be written. `error` is that of the system. Code 2.
     case cannotWrite(URL, error: any Error)
 }
 
-extension DownloadError: LocalizedError, CustomNSError, ReportedError {
+extension DownloadError {
     package func text(depth: Int) -> String {
         switch self {
         case .destinationInUse(let file): "“\(file.path)” is being downloaded by another operation."

@@ -8,7 +8,7 @@ import FoundationNetworking
 /// A status of 400 or more, with which a server has answered.
 ///
 /// A `Retry-After` of the server is the delay of a retry: see `RetryAfterProviding`.
-public struct HTTPError: Error, Sendable {
+public struct HTTPError: Sendable, LocalizedError, CustomNSError, ReportedError {
     /// The method of the request.
     public let method: String
     /// The URL of the request.
@@ -63,7 +63,7 @@ enum RetryAfter {
     }
 }
 
-extension HTTPError: LocalizedError, CustomNSError, ReportedError {
+extension HTTPError {
     package func text(depth: Int) -> String {
         "“\(RequestName.of(method, url))” was answered with status \(status), \(phrase)."
     }

@@ -6,7 +6,7 @@ import FoundationNetworking
 #endif
 
 /// A request that did not get its answer, or only a part of it.
-public struct TransferError: Error, Sendable {
+public struct TransferError: Sendable, LocalizedError, CustomNSError, ReportedError {
     /// The method of the request.
     public let method: String
     /// The URL of the request.
@@ -37,7 +37,7 @@ public struct TransferError: Error, Sendable {
     }
 }
 
-extension TransferError: LocalizedError, CustomNSError, ReportedError {
+extension TransferError {
     package func text(depth: Int) -> String { "“\(RequestName.of(method, url))” was not answered: \(message)" }
 
     package var underlyingError: (any Error)? { NSError(domain: NSURLErrorDomain, code: code.rawValue) }

@@ -3,7 +3,7 @@ public import Foundation
 public import OperationKit
 
 /// What went wrong with a program.
-public enum ProcessError: Error, Sendable, Hashable {
+public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, ReportedError {
     /// There is no such program: in `PATH`, or at the path. Code 1.
     case notFound(command: String)
     /// The file is a directory, or may not be executed. Code 2.
@@ -34,7 +34,7 @@ public enum ProcessError: Error, Sendable, Hashable {
     }
 }
 
-extension ProcessError: LocalizedError, CustomNSError, ReportedError {
+extension ProcessError {
     package func text(depth: Int) -> String {
         switch self {
         case .notFound(let command):

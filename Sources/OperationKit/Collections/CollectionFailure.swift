@@ -68,7 +68,7 @@ extension Sequence {
 }
 
 /// A mistake in the options of a collection operation or a coordinator, or in the operations that it was given.
-public enum CoordinationError: Error, Equatable {
+public enum CoordinationError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The batch size is less than 1; nothing was run. `type` is the type that asked for it. Code 1.
     case invalidBatchSize(type: String, batchSize: Int)
     /// The concurrency limit is less than 1; nothing was run. `type` is the type that asked for it. Code 2.
@@ -83,7 +83,7 @@ public enum CoordinationError: Error, Equatable {
     case itemsAndBatches(type: String)
 }
 
-extension CoordinationError: LocalizedError, CustomNSError, ReportedError {
+extension CoordinationError {
     package var numericCode: Int {
         switch self {
         case .invalidBatchSize: 1

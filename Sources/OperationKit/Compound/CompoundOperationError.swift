@@ -5,7 +5,9 @@ public import Foundation
 /// The errors come in the order in which the children were added. As an `NSError` it has the domain
 /// `OperationKit.CompoundOperationError`, the codes given below, a localized description, the first underlying error
 /// under `NSUnderlyingErrorKey` and all of them under ``underlyingErrorsKey``.
-public enum CompoundOperationError: Error {
+public enum CompoundOperationError:
+    LocalizedError, CustomNSError, CustomStringConvertible, CancellableError, NestingError
+{
     /// Children failed, and the compound was not cancelled. Code 1.
     case suboperationFailure(name: String, errors: [SuboperationError])
     /// The compound was cancelled. `errors` are the failures of children until then, `reason` is what
@@ -74,9 +76,12 @@ public enum CompoundOperationError: Error {
     public var nsError: NSError {
         nsError(depth: Self.conversionDepth)
     }
+
+    /// The same as `localizedDescription`, for `print` and logs.
+    public var description: String { text(depth: Self.textDepth) }
 }
 
-extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
+extension CompoundOperationError {
     package var numericCode: Int {
         switch self {
         case .suboperationFailure: 1
@@ -84,9 +89,6 @@ extension CompoundOperationError: LocalizedError, CustomNSError, CustomStringCon
         case .dependencyCycle: 3
         }
     }
-
-    /// The same as `localizedDescription`, for `print` and logs.
-    public var description: String { text(depth: Self.textDepth) }
 
     package func text(depth: Int) -> String {
         switch self {
@@ -245,7 +247,7 @@ extension CompoundOperationError {
 }
 
 /// Why an operation could not become the child of a compound. The operation is untouched, and may be used elsewhere.
-public enum CompoundAdditionError: Error, Equatable {
+public enum CompoundAdditionError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// All children of the compound have finished, so it takes no more. Code 1.
     case compoundFinished(operation: String, compound: String)
     /// The operation is a child already, of this compound or of another one. Or a closure of the compound has made it,
@@ -253,7 +255,7 @@ public enum CompoundAdditionError: Error, Equatable {
     case alreadyAdded(operation: String, compound: String)
 }
 
-extension CompoundAdditionError: LocalizedError, CustomNSError, ReportedError {
+extension CompoundAdditionError {
     package var numericCode: Int {
         switch self {
         case .compoundFinished: 1

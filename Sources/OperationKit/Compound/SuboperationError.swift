@@ -1,7 +1,9 @@
 public import Foundation
 
 /// The failure of one child of a compound.
-public struct SuboperationError: Error {
+public struct SuboperationError:
+    LocalizedError, CustomNSError, CustomStringConvertible, CancellableError, NestingError
+{
     /// The name of the child, or its type and index.
     public internal(set) var name: String
     /// The place of the child in the order in which children were added, from 0.
@@ -34,6 +36,9 @@ public struct SuboperationError: Error {
         box = ErrorBox(error)
     }
 
+    /// The same as `localizedDescription`, for `print` and logs.
+    public var description: String { text(depth: Self.textDepth) }
+
     /// Whether this is the same report of the same failure.
     func isSame(as other: SuboperationError) -> Bool { box === other.box }
 
@@ -47,11 +52,8 @@ public struct SuboperationError: Error {
     }
 }
 
-extension SuboperationError: LocalizedError, CustomNSError, CustomStringConvertible, NestingError {
+extension SuboperationError {
     var inside: NamedError? { (name, error) }
-
-    /// The same as `localizedDescription`, for `print` and logs.
-    public var description: String { text(depth: Self.textDepth) }
 
     package func text(depth: Int) -> String {
         "“\(name)”" + error.explanation(of: name, depth: depth)

@@ -2,7 +2,7 @@ public import Foundation
 
 /// Why an operation did not run that needs another one's success: see `bind(_:to:_:)` and
 /// ``AsyncOperation/requireSuccess(of:)``.
-public enum DependencyError: Error {
+public enum DependencyError: LocalizedError, CustomNSError, CancellableError, NestingError {
     /// A dependency of the operation failed, or was cancelled; the `isCancellation` of its error says which. Code 1.
     ///
     /// If the dependency did not run either, because of another operation, or is a composite that failed only because
@@ -19,7 +19,7 @@ public enum DependencyError: Error {
     case missingValue(operation: String, property: String?, dependency: String, dependencyProperty: String?)
 }
 
-extension DependencyError: LocalizedError, CustomNSError, NestingError {
+extension DependencyError {
     var inside: NamedError? {
         if case .dependencyFailed(_, let dependency, let error) = self { (dependency, error) } else { nil }
     }
@@ -46,9 +46,6 @@ extension DependencyError: LocalizedError, CustomNSError, NestingError {
         }
     }
 
-}
-
-extension DependencyError {
     var root: NamedError? { inside }
 
     func isSame(as other: any Error) -> Bool {
@@ -61,7 +58,7 @@ extension DependencyError {
 }
 
 /// Why a chain did not run: a ``MacroOperation``, a ``Waterfall``, or an operation made by `map` and its like.
-public enum ChainError: Error, Equatable {
+public enum ChainError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The operation is part of another one already, or in the chain twice. Code 1.
     case alreadyUsed(operation: String, chain: String)
     /// The chain has become part of a longer one, which is to be started instead. Code 2.
@@ -74,7 +71,7 @@ public enum ChainError: Error, Equatable {
     case operationNotRun(job: String, chain: String)
 }
 
-extension ChainError: LocalizedError, CustomNSError, ReportedError {
+extension ChainError {
     package var numericCode: Int {
         switch self {
         case .alreadyUsed: 1
@@ -104,14 +101,14 @@ extension ChainError: LocalizedError, CustomNSError, ReportedError {
 }
 
 /// What is missing where values flow between operations.
-public enum IOOperationError: Error, Equatable {
+public enum IOOperationError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The operation was started without an input. Code 1.
     case missingInput(operation: String)
     /// The operation finished with success, but without an output. Code 2.
     case missingOutput(operation: String)
 }
 
-extension IOOperationError: LocalizedError, CustomNSError, ReportedError {
+extension IOOperationError {
     package var numericCode: Int {
         switch self {
         case .missingInput: 1

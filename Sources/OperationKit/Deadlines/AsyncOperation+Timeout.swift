@@ -122,7 +122,7 @@ extension AsyncOperation {
 /// An operation took longer than its timeout.
 ///
 /// It is a failure: `isCancellation` is false. Code 1.
-public struct OperationTimeoutError: Error, Equatable {
+public struct OperationTimeoutError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The name of the operation, or else its type.
     public let operation: String
     /// How long it was allowed to take.
@@ -139,7 +139,7 @@ public struct OperationTimeoutError: Error, Equatable {
     }
 }
 
-extension OperationTimeoutError: LocalizedError, CustomNSError, ReportedError {
+extension OperationTimeoutError {
     package func text(depth: Int) -> String {
         "The operation “\(operation)” took longer than its timeout of \(timeout)."
     }

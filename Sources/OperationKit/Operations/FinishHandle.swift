@@ -115,7 +115,7 @@ private final class FinishToken<Output: Sendable>: @unchecked Sendable {
 }
 
 /// Work has lost its way to say that it is done: it can never end by itself.
-public enum LostFinishError: Error, Equatable {
+public enum LostFinishError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The closure of the operation released every copy of its `finish`, and called none. Code 1.
     case operation(name: String)
     /// The completion of an item or batch was released without having been called. `unit` is "item" or "batch" with its
@@ -126,7 +126,7 @@ public enum LostFinishError: Error, Equatable {
     case run(name: String)
 }
 
-extension LostFinishError: LocalizedError, CustomNSError, ReportedError {
+extension LostFinishError {
     package var numericCode: Int {
         switch self {
         case .operation: 1

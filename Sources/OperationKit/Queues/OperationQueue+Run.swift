@@ -234,7 +234,7 @@ extension Operation {
 }
 
 /// Why operations or closures could not be run on a queue.
-public enum OperationQueueError: Error, Equatable {
+public enum OperationQueueError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The operation has been started or is on the queue already, and operations run once. Code 1.
     case cannotBeAdded(operation: String)
     /// The operation was given twice, and nothing was added. Code 2.
@@ -243,7 +243,7 @@ public enum OperationQueueError: Error, Equatable {
     case invalidLimit(queue: String, limit: Int)
 }
 
-extension OperationQueueError: LocalizedError, CustomNSError, ReportedError {
+extension OperationQueueError {
     package var numericCode: Int {
         switch self {
         case .cannotBeAdded: 1

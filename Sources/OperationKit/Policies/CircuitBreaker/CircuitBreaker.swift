@@ -111,7 +111,7 @@ public final class CircuitBreaker: Sendable {
 }
 
 /// An operation did not run, because a circuit breaker that it requires lets nothing through at the moment. Code 1.
-public struct CircuitOpenError: Error, Equatable, RetryAfterProviding {
+public struct CircuitOpenError: Equatable, RetryAfterProviding, LocalizedError, CustomNSError, ReportedError {
     /// The name of the operation, or else its type.
     public let operation: String
     /// The name of the circuit breaker.
@@ -132,7 +132,7 @@ public struct CircuitOpenError: Error, Equatable, RetryAfterProviding {
     }
 }
 
-extension CircuitOpenError: LocalizedError, CustomNSError, ReportedError {
+extension CircuitOpenError {
     package func text(depth: Int) -> String {
         "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” "
             + (retryAfter.map { "is open, for another \($0.shortText)." }

@@ -115,7 +115,7 @@ extension AsyncOperation {
 }
 
 /// Why an operation did not run that has conditions.
-public enum ConditionError: Error {
+public enum ConditionError: LocalizedError, CustomNSError, CancellableError, NestingError {
     /// A condition was not satisfied, or could not be evaluated. Code 1.
     case failed(operation: String, condition: String, error: any Error)
     /// The operation that has to run before the evaluation failed, or was cancelled, if `isCancellation` of its error is
@@ -125,7 +125,7 @@ public enum ConditionError: Error {
     case satisfied(operation: String, condition: String)
 }
 
-extension ConditionError: LocalizedError, CustomNSError, NestingError {
+extension ConditionError {
     package var numericCode: Int {
         switch self {
         case .failed: 1

@@ -107,7 +107,7 @@ public final class ConcurrencyLimit: OperationResource, @unchecked Sendable {
 }
 
 /// Why an operation did not get the resources that it requires, such as exclusive access.
-public enum ResourceError: Error, Equatable {
+public enum ResourceError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// As many operations wait for the resource already as may. Code 1.
     case tooManyWaiting(operation: String, resource: String, maximum: Int)
     /// A composite around the operation, which ends after it, has the resource. Code 2.
@@ -117,7 +117,7 @@ public enum ResourceError: Error, Equatable {
     case timedOut(operation: String, resource: String, duration: Duration, holders: [String])
 }
 
-extension ResourceError: LocalizedError, CustomNSError, ReportedError {
+extension ResourceError {
     package var numericCode: Int {
         switch self {
         case .tooManyWaiting: 1

@@ -99,7 +99,7 @@ extension Error {
 /// Why an operation was not attempted, or not once more, although its policy would allow it.
 ///
 /// An operation whose attempts have all failed ends with the error of the last one, and not with this.
-public enum RetryError: Error {
+public enum RetryError: LocalizedError, CustomNSError, CancellableError, NestingError {
     /// The policy of a retry, repetition or hedge makes no sense. `problem` says what is wrong with it. No attempt was made. Code 1.
     case invalidPolicy(operation: String, problem: String)
     /// The shared budget does not allow another attempt. `error` is that of the last one. Code 2.
@@ -108,7 +108,7 @@ public enum RetryError: Error {
     case operationReused(operation: String, attempt: Int)
 }
 
-extension RetryError: LocalizedError, CustomNSError, NestingError {
+extension RetryError {
     package var numericCode: Int {
         switch self {
         case .invalidPolicy: 1
