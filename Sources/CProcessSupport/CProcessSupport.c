@@ -129,7 +129,8 @@ static int has_ended(pid_t process) {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
     FILE *file = fopen(path, "re");
-    if (!file) return 1;
+    // Not if there are too many open files, for example.
+    if (!file) return errno == ENOENT || errno == ESRCH;
     size_t count = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[count] = 0;

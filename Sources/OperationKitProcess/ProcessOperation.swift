@@ -24,8 +24,8 @@ public import OperationKit
 /// an interactive shell do. A program that has not been started by then is not started any more. The operation ends
 /// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
 /// of its group still run then, the end waits for them, for as long as the grace period at most. A program that exits with an
-/// accepted status nevertheless has succeeded. A cancellation after the exit of the program and before the end of the
-/// operation ends what the program has left behind. Other code that finishes the operation ends the program in the same
+/// accepted status nevertheless has succeeded. A cancellation after the exit of the program ends what it has left behind, unless all
+/// output has been taken, and the operation is about to end. Other code that finishes the operation ends the program in the same
 /// way, and the operation does not wait for that.
 ///
 /// A program has a process group of its own. So Control-C at the terminal does not reach it, nor does it end with this process:
@@ -36,7 +36,7 @@ public import OperationKit
 /// that you have just written may still be open in another program that is being started.
 ///
 /// Set the properties before the start. Later changes have no effect. Closures that take lines are released when the operation has
-/// finished.
+/// finished, and the program has ended.
 public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecked Sendable {
     /// The name of the program, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
     public let executable: String
@@ -78,8 +78,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         defaultInput = Data()
         self.environment = environment
         self.directory = directory
-        // Also if `main(input:)` is never called.
-        FinishObserver(self) { [weak self] in self?.releaseClosures() }
+        // Also if `main(input:)` is never called, or other code finishes the operation.
+        FinishObserver(self, isHeld: false) { [weak self] in self?.hasFinished() }
     }
 
     // MARK: - Settings
@@ -131,15 +131,13 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         let settings = lock.withLock { self.settings }
         // Called inside `cancel()`, also while this method runs, which `didCancel()` would wait for.
         addCancellationHandler { [unowned self, gracePeriod = settings.gracePeriod] in stop(gracePeriod: gracePeriod) }
-        // Also if other code finishes the operation.
-        FinishObserver(self) { [weak self, gracePeriod = settings.gracePeriod] in
-            self?.stop(gracePeriod: gracePeriod)
-        }
         launch(input, settings)
     }
 
-    /// Releases the closures that take lines, which may hold the operation itself. They get no further line.
-    private func releaseClosures() {
+    /// Ends a program that still runs, and releases the closures that take lines, which may hold the operation itself. They get no
+    /// further line.
+    private func hasFinished() {
+        stop(gracePeriod: terminationGracePeriod)
         lock.withLock { child }?.endLines()
         // Released after unlocking; what they hold may run arbitrary code when it is freed.
         let outputs = lock.withLock {

@@ -139,6 +139,56 @@ struct ProcessCancellationTests {
         #expect(child.isOver)
     }
 
+    #if os(Linux)
+    @Test("A member of the group that ignores the signal is waited for, and killed, also if no file can be opened")
+    func noDescriptors() async {
+        await #expect(processExitsWith: .success) {
+            let script = "(trap '' TERM; sleep 10) & trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+            let (operation, ready) = (ProcessOperation("sh", ["-c", script]), Gate())
+            operation.standardOutput = .lines { _ in ready.open() }
+            operation.terminationGracePeriod = .milliseconds(500)
+            operation.start()
+            await ready.opened()
+            var limit = rlimit(rlim_cur: 100, rlim_max: 100)
+            unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            while dup(0) >= 0 {}
+            let began = ContinuousClock.now
+            operation.cancel()
+            try? await operation.finished()
+            exit(ContinuousClock.now - began >= .milliseconds(500) ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+    #endif
+
+    /// The argument is so long that the system takes some time to start the program.
+    @Test("No line comes after other code has finished the operation, also while the program is being started")
+    func linesAfterForeignEnd() async {
+        let argument = String(repeating: "x", count: 100_000)
+        await withTaskGroup(of: Void.self) { group in
+            for number in 0..<TestExtent.choose(40, long: 1_000) {
+                if number >= 4 { await group.next() }
+                group.addTask {
+                    let script = "trap '' TERM; while :; do echo line; done"
+                    let operation = ProcessOperation(
+                        "sh", ["-c", script] + Array(repeating: argument, count: 10))
+                    operation.terminationGracePeriod = .milliseconds(200)
+                    let lines = Shared(0)
+                    operation.standardOutput = .lines { _ in lines.change { $0 += 1 } }
+                    let queue = OperationQueue()
+                    queue.addOperation(operation)
+                    while !operation.isExecuting { await Task.yield() }
+                    if number % 4 > 0 { try? await Task.sleep(for: .microseconds(number * 25)) }
+                    operation.finish()
+                    // A line that the closure had been given.
+                    try? await Task.sleep(for: .milliseconds(50))
+                    let count = lines.value
+                    try? await Task.sleep(for: .milliseconds(100))
+                    #expect(lines.value == count)
+                }
+            }
+        }
+    }
+
     /// Programs that are running, that are just being started, and that wait for their start.
     @Test(
         "A process that cancels what runs, and exits, leaves no program alive",

@@ -97,6 +97,13 @@ struct ProcessOperationTests {
         await tracker.expectAllReleased()
     }
 
+    @Test("An operation that is never started is released")
+    func neverStarted() async {
+        let tracker = LeakTracker()
+        do { _ = tracker.track(ProcessOperation("true")) }
+        await tracker.expectAllReleased()
+    }
+
     @Test(
         "Of the text only the last line break is left out",
         arguments: [("a\\n", "a"), ("a\\r\\n", "a"), ("a\\f", "a\u{C}")])

@@ -6,7 +6,7 @@ package import Foundation
 /// platforms: there is no key-value observing on Linux, and a completion block belongs to its owner.
 package final class FinishObserver: FinishObserving, Sendable {
     private struct Watch {
-        let operation: Operation
+        let operation: Operation?
         let body: @Sendable () -> Void
         /// `nil` for an `AsyncOperation`.
         var dependent: FinishDependent?
@@ -18,9 +18,14 @@ package final class FinishObserver: FinishObserving, Sendable {
     /// Calls `body` once, after `operation` has finished and Foundation was notified: on the thread that ended it, or
     /// on one of Foundation's choice. If it has finished already, `body` is called before this returns. It is not
     /// called if ``end()`` comes first.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - isHeld: Whether it is kept alive until then. One that may never be started must not be, by itself.
+    ///   - body: What is called.
     @discardableResult
-    package init(_ operation: Operation, body: @escaping @Sendable () -> Void) {
-        watch = Locked(Watch(operation: operation, body: body))
+    package init(_ operation: Operation, isHeld: Bool = true, body: @escaping @Sendable () -> Void) {
+        watch = Locked(Watch(operation: isHeld ? operation : nil, body: body))
         if let operation = operation as? AsyncOperation {
             if operation.observeFinish(self) != nil { report() }
         } else {
@@ -33,9 +38,9 @@ package final class FinishObserver: FinishObserving, Sendable {
     /// Ends the watch, if the operation has not finished yet, and releases the operation. `body` may still be called if
     /// the operation is finishing at this moment.
     func end() {
-        guard let ended = takeWatch() else { return }
-        (ended.operation as? AsyncOperation)?.withState { _ = $0.observers.remove(self) }
-        ended.dependent?.end(ended.operation)
+        guard let ended = takeWatch(), let operation = ended.operation else { return }
+        (operation as? AsyncOperation)?.withState { _ = $0.observers.remove(self) }
+        ended.dependent?.end(operation)
     }
 
     func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
@@ -58,7 +63,7 @@ package final class FinishObserver: FinishObserving, Sendable {
 extension Operation {
     /// Keeps an operation that is not going to be started until what it depends on has ended. On Linux that notifies it then, without
     /// holding it.
-    func holdUntilDependenciesEnd() {
+    package func holdUntilDependenciesEnd() {
         if self is AsyncOperation { return }
         for dependency in dependencies { FinishObserver(dependency) { withExtendedLifetime(self) {} } }
     }
