@@ -25,16 +25,16 @@ public struct OperationEvents: AsyncSequence, Sendable {
     /// Reading the events does not fail.
     public typealias Failure = Never
 
-    private let stream: AsyncStream<OperationEvent>
-    private let dropped: Locked<Int>
+    /// Events with their numbers, from 0. Some are missing if the oldest ones were dropped.
+    fileprivate typealias Stream = AsyncStream<(number: Int, event: OperationEvent)>
+
+    private let stream: Stream
 
     init(of operation: AsyncOperation, bufferingNewest limit: Int) {
         precondition(limit > 0, "OperationKit: a buffer for the events of an operation needs room for one")
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: OperationEvent.self, bufferingPolicy: .bufferingNewest(limit))
+        let (stream, continuation) = Stream.makeStream(bufferingPolicy: .bufferingNewest(limit))
         let buffer = EventBuffer(operation.observationID, continuation)
         self.stream = stream
-        dropped = buffer.dropped
         // The release of the buffer ends the sequence, which is now for an operation that has finished.
         if operation.add(buffer) {
             continuation.onTermination = { [weak operation, weak buffer] reason in
@@ -47,20 +47,20 @@ public struct OperationEvents: AsyncSequence, Sendable {
 
     /// Returns the iterator. Iterate the sequence once.
     public func makeAsyncIterator() -> Iterator {
-        Iterator(events: stream.makeAsyncIterator(), dropped: dropped)
+        Iterator(events: stream.makeAsyncIterator())
     }
 
     /// Reads the events.
     public struct Iterator: AsyncIteratorProtocol {
-        fileprivate var events: AsyncStream<OperationEvent>.Iterator
-        fileprivate let dropped: Locked<Int>
+        fileprivate var events: Stream.Iterator
+        fileprivate var nextNumber = 0
 
         /// Returns the next event, and waits for it.
         ///
         /// - Returns: The event; `nil` after the end of the operation, or if the task is cancelled.
         public mutating func next() async -> OperationEvent? {
-            guard var event = await events.next() else { return nil }
-            event.droppedCount = dropped.withLock { exchange(&$0, with: 0) }
+            guard case (let number, var event)? = await events.next() else { return nil }
+            event.droppedCount = number - exchange(&nextNumber, with: number + 1)
             return event
         }
     }
@@ -86,12 +86,12 @@ extension AsyncOperation {
 /// Passes the events on.
 private final class EventBuffer: OperationObserver {
     private let operation: OperationID
-    private let continuation: AsyncStream<OperationEvent>.Continuation
-    let dropped = Locked(0)
-    /// Events that have not been added, and whether a thread is adding some. Only one does, so that the end is the last one.
-    private let waiting = Locked((events: [OperationEvent](), isBeingEmptied: false))
+    private let continuation: OperationEvents.Stream.Continuation
+    /// Events that have not been added, the number of the next one, and whether a thread is adding some. Only one does, so that the end
+    /// is the last one.
+    private let waiting = Locked((events: [OperationEvents.Stream.Element](), nextNumber: 0, isBeingEmptied: false))
 
-    init(_ operation: OperationID, _ continuation: AsyncStream<OperationEvent>.Continuation) {
+    init(_ operation: OperationID, _ continuation: OperationEvents.Stream.Continuation) {
         self.operation = operation
         self.continuation = continuation
     }
@@ -103,7 +103,8 @@ private final class EventBuffer: OperationObserver {
 
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         var isNext = waiting.withLock {
-            $0.events.append(event)
+            $0.events.append(($0.nextNumber, event))
+            $0.nextNumber += 1
             return !exchange(&$0.isBeingEmptied, with: true)
         }
         while isNext {
@@ -112,10 +113,10 @@ private final class EventBuffer: OperationObserver {
                 return exchange(&$0.events, with: [])
             }
             isNext = !events.isEmpty
-            for event in events {
-                if case .dropped = continuation.yield(event) { dropped.withLock { $0 += 1 } }
+            for entry in events {
+                continuation.yield(entry)
                 // Nothing is added after that. The release would end the sequence, too, but later.
-                if event.operation == self.operation, case .finished = event.kind { continuation.finish() }
+                if entry.event.operation == self.operation, case .finished = entry.event.kind { continuation.finish() }
             }
         }
     }
