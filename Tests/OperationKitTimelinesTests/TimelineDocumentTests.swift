@@ -69,7 +69,7 @@ import FoundationXML
         let slices = try trace(
             OperationTimeline(entries: [
                 Entry(
-                    id: OperationID(1), name: "outer", running: .zero, finished: .seconds(2),
+                    id: OperationID(1), name: "outer", started: .zero, finished: .seconds(2),
                     waits: [.init(reason: "wait", from: .seconds(1), to: .seconds(4))], outcome: .success,
                     isComposite: true),
                 .child(2, "late", (1_000, 3_000)),
@@ -77,6 +77,20 @@ import FoundationXML
         ).filter { $0.ph == "X" }
         #expect(slices.map(\.name) == ["outer", "wait", "late"] && slices.map(\.tid) == [1, 1, 2])
         #expect(slices[1].end == slices[0].end)
+    }
+
+    @Test("A sleep is an instant: in the lane of the workflow, children may begin before its end, and end after it")
+    func sleep() throws {
+        let events = try trace(
+            OperationTimeline(entries: [
+                Entry(
+                    id: OperationID(1), name: "outer", running: .zero, finished: .seconds(4),
+                    waits: [.init(reason: "sleeping for 2 s", from: .zero, to: .seconds(2))], outcome: .success,
+                    isComposite: true),
+                .child(2, "child", (1_000, 3_000)),
+            ]))
+        #expect(events.filter { $0.ph == "X" }.map(\.name) == ["outer", "child"])
+        #expect(events.filter { $0.ph == "i" }.map(\.name) == ["sleeping for 2 s"])
     }
 
     // MARK: - Hostile text

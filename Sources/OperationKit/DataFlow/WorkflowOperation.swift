@@ -182,6 +182,8 @@ public struct Workflow: Sendable {
 
     /// Suspends for some time, which is a wait for descriptions and timelines. No thread waits.
     ///
+    /// Of several sleeps at the same time, that is the one that has begun last.
+    ///
     /// ``AsyncOperation/clock`` of the workflow measures the time, also while the workflow is suspended.
     ///
     /// - Parameter duration: The time.
@@ -193,11 +195,8 @@ public struct Workflow: Sendable {
         guard duration > .zero else { return try Task.checkCancellation() }
         let description = "sleeping for \(duration.shortText)"
         body.sleepBegan(description)
-        workflow.emit(.waiting(for: description))
-        defer {
-            body.sleepEnded(description)
-            workflow.emit(.running)
-        }
+        workflow.emit(body.waitEvent)
+        defer { if body.sleepEnded(description) { workflow.emit(body.waitEvent) } }
         try await workflow.clock.pause(for: duration)
     }
 

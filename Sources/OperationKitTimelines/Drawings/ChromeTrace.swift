@@ -7,8 +7,8 @@ extension OperationTimeline {
     ///
     /// Each operation is a slice from its start to its end, with what is known of it as arguments. What it waited for
     /// before its `main()` is a slice inside that. Operations that overlap are in different lanes; a child is in the
-    /// lane of its composite if no sibling is. Failed attempts and cancellations are instants, and so are operations that
-    /// ended without having started. Arrows connect the steps of the critical path.
+    /// lane of its composite if no sibling is. Failed attempts, the sleeps of a workflow and cancellations are instants, and so are
+    /// operations that ended without having started. Arrows connect the steps of the critical path.
     ///
     /// Complexity: O(n log n) in the entries.
     public var chromeTrace: String {
@@ -57,7 +57,13 @@ private struct ChromeTrace {
             // Slices in a lane have to be nested, so nothing may reach out of the operation.
             let from = wait.from.clamped(to: interval)
             let to = max(from, wait.to?.clamped(to: interval) ?? interval.upperBound)
-            slice(wait.reason, from...to, lane, "waiting")
+            if wait.from < entry.running ?? .latest {
+                slice(wait.reason, from...to, lane, "waiting")
+            } else {
+                // Meanwhile, children may begin and end in the same lane.
+                let duration = Self.arguments(["duration": (to - from).shortText])
+                event("i", wait.reason, at: from, lane: lane, [duration, "\"s\":\"t\""])
+            }
         }
         for retry in entry.retries {
             event(

@@ -24,7 +24,7 @@ extension OperationTimeline {
         public var cancelled: Duration?
         /// When it finished.
         public var finished: Duration?
-        /// What it waited for before its `main()`, oldest first.
+        /// What it waited for before its `main()`, or slept for as a workflow, oldest first.
         public var waits: [Wait]
         /// The attempts that failed and were followed by another one, oldest first.
         public var retries: [Retry]

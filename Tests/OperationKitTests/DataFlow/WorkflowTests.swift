@@ -191,6 +191,34 @@ import OperationKitTimelines
         await clock.expectNoSleepers()
     }
 
+    @Test("Of sleeps at the same time, the wait is the one that began last", arguments: [[1, 3], [3, 1]])
+    func sleeps(seconds: [Int]) async throws {
+        let (clock, log) = (ManualClock(), EventLog())
+        let workflow = WorkflowOperation { flow in
+            @Sendable func sleep(_ seconds: Int) async throws {
+                try await flow.sleep(for: .seconds(seconds))
+                log.add("\(seconds)")
+            }
+            async let first: Void = sleep(seconds[0])
+            await clock.sleepers()
+            async let second: Void = sleep(seconds[1])
+            _ = try await (first, second)
+        }
+        workflow.clock = clock
+        let events = workflow.events
+        workflow.start()
+        await eventually("the second sleep has not begun") {
+            workflow.waitDescription == "sleeping for \(seconds[1]) s"
+        }
+        await clock.pass(.seconds(1))
+        await eventually("the short sleep has not ended") { log.events == ["1"] }
+        await clock.pass(.seconds(3))
+        var waits: [String] = []
+        for await event in events { waits.append("\(event.kind)") }
+        let expected = seconds == [1, 3] ? [1, 3] : [3, 1, 3]
+        #expect(waits == ["started", "runs"] + expected.map { "is sleeping for \($0) s" } + ["runs", "finished"])
+    }
+
     @Test("A sleep that is over is no wait for descriptions any more") func afterSleep() async throws {
         let (clock, kept, log) = (ManualClock(), Shared<AsyncOperation?>(nil), EventLog())
         let workflow = WorkflowOperation { flow in

@@ -94,13 +94,19 @@ final class CompositeBody: Sendable {
     /// What the body waits for, if it sleeps.
     var waitDescription: String? { state.withLock { $0.sleeps.last } }
 
+    /// What the body does now, as an event of the composite.
+    var waitEvent: OperationEvent.Kind { waitDescription.map { .waiting(for: $0) } ?? .running }
+
     func sleepBegan(_ description: String) {
         state.withLock { $0.sleeps.append(description) }
     }
 
-    func sleepEnded(_ description: String) {
+    /// - Returns: Whether the body waits for something else now, or for nothing.
+    func sleepEnded(_ description: String) -> Bool {
         state.withLock { state in
-            if let index = state.sleeps.firstIndex(of: description) { state.sleeps.remove(at: index) }
+            let index = state.sleeps.lastIndex(of: description)
+            if let index { state.sleeps.remove(at: index) }
+            return index == state.sleeps.endIndex
         }
     }
 

@@ -70,15 +70,17 @@ extension AsyncOperation {
     }
 
     /// Notes and delivers an event that is no change of the life cycle, unless the operation has finished.
+    ///
+    /// - Parameter kind: What has happened. Called with the lock held, so that several threads note in order what they see.
     func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
-        guard ObserverList.isObserving else { return }
-        let kind = kind()
-        send(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind, $1) })
+        send(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind(), $1) })
     }
 
     /// Tells observers that the operation has become a child of a composite. Called before it can start.
     func announceAddition(to composite: AsyncOperation) {
-        emit(.added(to: composite.observationID, name: composite.displayName))
+        guard ObserverList.isObserving else { return }
+        let (id, name) = (composite.observationID, composite.displayName)
+        emit(.added(to: id, name: name))
     }
 
     /// Keeps the operation from having events, because only the library knows it. Called before it is used.
