@@ -101,6 +101,15 @@ import OperationKitTestSupport
                 ].filter { $0.from < $0.to })
     }
 
+    @Test("A dependency that ended after the start was not waited for") func lateDependency() {
+        let timeline = OperationTimeline(entries: [
+            .child(1, "slow", (0, 100)) { $0.parent = nil },
+            .child(2, "removed", (0, 50), after: [1]) { $0.parent = nil },
+        ])
+        #expect(timeline.bound(without: OperationID(3)) == .milliseconds(100))
+        #expect(timeline.criticalPath.map(\.reason) == [.beginning])
+    }
+
     @Test("Steps say in words why an operation began") func explanations() {
         let reasons: [(Step.Reason, String)] = [
             (.beginning, "at the beginning"), (.dependency(id(1)), "after “1”, which it depends on"),

@@ -44,8 +44,7 @@ private final class StalledOperations: Sendable {
         return reports.value
     }
 
-    /// Lets so much time pass that all that stalls has been reported: twice until an operation that starts now is, because
-    /// a composite is looked at once more before it is reported.
+    /// Lets so much time pass that all that stalls has been reported: twice until an operation that starts now is.
     func settle(_ location: SourceLocation = #_sourceLocation) async {
         for _ in 0..<2 {
             let last = watch(ScriptedOperation.idle("last"))
@@ -166,6 +165,27 @@ private final class StalledOperations: Sendable {
                     “second”: ready, but the children are suspended
                 """))
         compound.isSuspended = false
+        try await compound.finished()
+    }
+
+    @Test(
+        "A composite in which nothing executes is reported when that has been so for the time, also of children that are not watched",
+        arguments: [false, true])
+    func idleFromTheStart(isForeign: Bool) async throws {
+        let (gate, last) = (BlockOperation(), ScriptedOperation("last"))
+        let first = isForeign ? BlockOperation {} : ScriptedOperation("first")
+        last.addDependency(first)
+        last.addDependency(gate)
+        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [first, last]))
+        compound.start()
+        await eventually("the first child has not ended") { compound.finishedOperationCount == 1 }
+        // In the steps of the looks. What is not watched is seen to have ended in the first one.
+        for _ in 0..<(isForeign ? 17 : 16) {
+            #expect(stalls.names.isEmpty)
+            await stalls.clock.pass(.seconds(30) / 16)
+        }
+        await eventually("it is not reported") { stalls.names == ["Sync"] }
+        gate.start()
         try await compound.finished()
     }
 

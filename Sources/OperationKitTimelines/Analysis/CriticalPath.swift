@@ -47,7 +47,8 @@ extension OperationTimeline {
     /// last. From the beginning of an operation it goes to what happened last of all that had to happen: the end of
     /// one that it depended on, the end of one that held the same resource during the wait for it, the end of a
     /// sibling if the composite was at its limit until then, the start of the composite or the addition to it. What
-    /// was not recorded cannot be on the path: an operation on a stock queue that depends on no other begins it.
+    /// was not recorded cannot be on the path: an operation on a stock queue that depends on no other begins it, and of what a composite
+    /// adds while it runs, as the jobs of a waterfall and the attempts of a retry, only the last one is on it.
     ///
     /// Complexity: O(n log n) in the entries and what they contain.
     public var criticalPath: [Step] { TimelineCauses(self).criticalPath }
@@ -196,11 +197,10 @@ extension TimelineCauses {
 
     private func moments(before moment: Moment) -> [Moment] {
         switch moment {
-        case .start(let position) where starts[position] != nil:
+        case .start(let position):
             dependencies(of: position).map(Moment.end) + (index.parents[position].map { [.start($0)] } ?? [])
-        case .end(let position) where starts[position] != nil:
-            [.start(position)] + index.children[position].map(Moment.end)
-        default: []
+        case .end(let position):
+            starts[position] == nil ? [] : [.start(position)] + index.children[position].map(Moment.end)
         }
     }
 }

@@ -84,9 +84,10 @@ struct TimelineCauses {
     func dependencies(of position: Int) -> [Int] {
         let entry = entries[position]
         // A cancelled operation starts without waiting.
-        if let cancelled = entry.cancelled, let start = starts[position], cancelled <= start { return [] }
+        guard let start = starts[position], start < entry.cancelled ?? .latest else { return [] }
+        // One that ended later was removed, or added too late.
         return entry.dependencies.compactMap { index.positions[$0] }
-            .filter { entries[$0].finished != nil && $0 != position }
+            .filter { entries[$0].finished ?? .latest <= start + tolerance && $0 != position }
     }
 
     /// When an operation worked itself: from the beginning of its work to its end, without the delays between attempts.

@@ -10,14 +10,13 @@ final class StallWatcher: OperationObserver {
     struct Watch {
         let operation: WeakOperation
         let parent: OperationID?
+        let isComposite: Bool
         let start: Duration
         /// When something inside it has started or ended for the last time, or else when it has started itself.
         var lastActivity: Duration
-        /// How far its children had come when that was last looked at; `nil` if one has started or ended since.
+        /// How far its children had come at the last look; `nil` if one that is watched has started or ended since.
         var fraction: Double?
         var isReported = false
-
-        func isDue(at time: Duration) -> Bool { !isReported && lastActivity <= time }
     }
 
     struct State {
@@ -78,15 +77,15 @@ final class StallWatcher: OperationObserver {
     private func started(_ operation: AsyncOperation, _ id: OperationID) {
         let now = time.now()
         let watch = Watch(
-            operation: WeakOperation(operation), parent: operation.enclosingComposite?.observationID, start: now,
-            lastActivity: now, fraction: operation.childrenFraction)
+            operation: WeakOperation(operation), parent: operation.enclosingComposite?.observationID,
+            isComposite: operation.isComposite, start: now, lastActivity: now, fraction: operation.childrenFraction)
         let needsAlarm = state.withLock { state in
             if state.isStopped { return false }
             state.watches[id] = watch
             state.noteActivity(in: watch.parent, at: now)
             return !exchange(&state.isAlarmSet, with: true)
         }
-        if needsAlarm { setAlarm(after: threshold) }
+        if needsAlarm { setAlarm(at: now + threshold / 16) }
     }
 
     private func ended(_ id: OperationID) {
@@ -101,10 +100,9 @@ final class StallWatcher: OperationObserver {
 
     // MARK: - Alarms
 
-    private func setAlarm(after delay: Duration) {
-        let due = time.now() + delay
+    private func setAlarm(at due: Duration) {
         alarm.replace {
-            timer.arm(for: self, after: delay) { watcher in
+            timer.arm(for: self, after: max(.zero, due - time.now())) { watcher in
                 guard let watcher = watcher as? StallWatcher else { return }
                 watcher.queue.async { watcher.look(due) }
             }
@@ -116,20 +114,17 @@ final class StallWatcher: OperationObserver {
         // Clocks for tests may have a time that stands still. That must not become an endless loop.
         let now = max(time.now(), due)
         let suspects = state.withLock { state in
-            state.candidates.filter { $0.value.fraction == nil || $0.value.isDue(at: now - threshold) }
+            state.candidates.filter { $0.value.isComposite || $0.value.lastActivity <= now - threshold }
         }
         for (id, watch) in suspects.sorted(by: { ($0.value.start, $0.key) < ($1.value.start, $1.key) }) {
             // The operation is not held while the handler is called.
             if let report = report(of: watch, id, at: now) { handler(report) }
         }
-        let next = state.withLock { state -> Duration? in
-            let hasOpen = state.watches.values.contains { !$0.isReported }
-            state.isAlarmSet = hasOpen
-            // Children that execute are watched themselves.
-            return hasOpen ? state.candidates.lazy.map(\.value.lastActivity).min() ?? now : nil
+        let goesOn = state.withLock { state in
+            state.isAlarmSet = state.watches.values.contains { !$0.isReported }
+            return state.isAlarmSet
         }
-        // Not for each of many operations, one soon after the other.
-        if let next { setAlarm(after: max(next + threshold - time.now(), threshold / 16)) }
+        if goesOn { setAlarm(at: now + threshold / 16) }
     }
 
     private func report(of watch: Watch, _ id: OperationID, at now: Duration) -> StallReport? {
@@ -140,11 +135,13 @@ final class StallWatcher: OperationObserver {
         let fraction = operation.childrenFraction
         let isStalled = state.withLock { state in
             guard var current = state.watches[id] else { return false }
-            let isDue = current.isDue(at: now - threshold)
-            current.isReported = isDue && current.fraction == fraction
-            // When what is not watched has ended is not known.
-            if isDue, !current.isReported { current.lastActivity = now }
-            current.fraction = fraction
+            if current.fraction == fraction {
+                current.isReported = current.lastActivity <= now - threshold
+            } else {
+                // Something that is not watched has ended since the last look.
+                if current.fraction != nil { current.lastActivity = now }
+                current.fraction = fraction
+            }
             state.watches[id] = current
             return current.isReported
         }
