@@ -27,9 +27,10 @@ public struct DownloadOutput: Sendable {
 /// file takes the place of the destination. What else has that name, or the one that ends in `.partial-note`, a folder or a link, stays
 /// as it is: the operation ends with ``DownloadError/cannotWrite(_:error:)``, which names it.
 ///
-/// If the download breaks off or is cancelled, what has come is kept, provided that the server says by an `ETag` or a `Last-Modified` how
-/// to recognize the file. The next operation with the same URL and destination asks for the rest. If the file on the server has changed,
-/// it starts over. If the server sends a part of what was asked for, the operation asks for the rest. A request with a `Range` of its own
+/// If the download breaks off or is cancelled, what has come is kept, provided that the server says by a strong `ETag` or a
+/// `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the rest. If the file on the
+/// server has changed, it starts over. If such a server sends a part of what was asked for, the operation asks for the rest. From others,
+/// that is a ``TransferError`` with the code `networkConnectionLost`. A request with a `Range` of its own
 /// loads that range, and is not resumed. A body that the server sends compressed, without being asked to, is stored as it was before, and
 /// can't be resumed.
 ///
@@ -71,9 +72,7 @@ public enum DownloadError: Sendable, LocalizedError, CustomNSError, ReportedErro
     case destinationInUse(URL)
     /// The file could not be written. `error` is that of the system. Code 2.
     case cannotWrite(URL, error: any Error)
-}
 
-extension DownloadError {
     package func text(depth: Int) -> String {
         switch self {
         case .destinationInUse(let file): "“\(file.path)” is being downloaded by another operation."

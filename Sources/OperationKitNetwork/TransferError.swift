@@ -35,9 +35,7 @@ public struct TransferError: Sendable, LocalizedError, CustomNSError, ReportedEr
         default: false
         }
     }
-}
 
-extension TransferError {
     package func text(depth: Int) -> String { "“\(RequestName.of(method, url))” was not answered: \(message)" }
 
     package var underlyingError: (any Error)? { NSError(domain: NSURLErrorDomain, code: code.rawValue) }
@@ -46,9 +44,10 @@ extension TransferError {
 extension TransferError {
     /// The error with which a task of a session has ended.
     init(_ error: any Error, of request: URLRequest) {
-        let (code, words) = ((error as? URLError)?.code ?? .unknown, error.localizedDescription)
+        let words = error.localizedDescription
+        let code = Self.code((error as? URLError)?.code ?? .unknown, words)
         self.init(
-            method: request.httpMethod ?? "GET", url: request.url, code: Self.code(code, words),
+            method: request.httpMethod ?? "GET", url: request.url, code: code,
             message: Self.explanation(code) ?? "\(words)\(words.hasSuffix(".") ? "" : ".")")
     }
 

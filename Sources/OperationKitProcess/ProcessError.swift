@@ -32,9 +32,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
             command
         }
     }
-}
 
-extension ProcessError {
     package func text(depth: Int) -> String {
         switch self {
         case .notFound(let command):

@@ -81,9 +81,7 @@ public enum CoordinationError: Equatable, LocalizedError, CustomNSError, Reporte
     case invalidRetryPolicy(type: String, problem: String)
     /// The type conforms to a protocol for items and to one for batches; nothing was run. Code 6.
     case itemsAndBatches(type: String)
-}
 
-extension CoordinationError {
     package var numericCode: Int {
         switch self {
         case .invalidBatchSize: 1

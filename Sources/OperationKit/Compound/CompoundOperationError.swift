@@ -79,9 +79,7 @@ public enum CompoundOperationError:
 
     /// The same as `localizedDescription`, for `print` and logs.
     public var description: String { text(depth: Self.textDepth) }
-}
 
-extension CompoundOperationError {
     package var numericCode: Int {
         switch self {
         case .suboperationFailure: 1
@@ -253,9 +251,7 @@ public enum CompoundAdditionError: Equatable, LocalizedError, CustomNSError, Rep
     /// The operation is a child already, of this compound or of another one. Or a closure of the compound has made it,
     /// and it contains the compound, or is a composite that executes, and may wait for the compound. Code 2.
     case alreadyAdded(operation: String, compound: String)
-}
 
-extension CompoundAdditionError {
     package var numericCode: Int {
         switch self {
         case .compoundFinished: 1

@@ -50,9 +50,7 @@ public struct SuboperationError:
                 name: "\(noun) \(index)", index: index, error: error, siblingCount: outcomes.count)
         }
     }
-}
 
-extension SuboperationError {
     var inside: NamedError? { (name, error) }
 
     package func text(depth: Int) -> String {

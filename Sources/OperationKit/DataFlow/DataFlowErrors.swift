@@ -17,9 +17,7 @@ public enum DependencyError: LocalizedError, CustomNSError, CancellableError, Ne
     /// is `nil` where the name is not known at run time: those of stored properties of final classes are known, those of
     /// computed properties like ``IOOperation/output`` are not.
     case missingValue(operation: String, property: String?, dependency: String, dependencyProperty: String?)
-}
 
-extension DependencyError {
     var inside: NamedError? {
         if case .dependencyFailed(_, let dependency, let error) = self { (dependency, error) } else { nil }
     }
@@ -69,9 +67,7 @@ public enum ChainError: Equatable, LocalizedError, CustomNSError, ReportedError 
     case notAStep(operation: String, chain: String)
     /// A job of a waterfall made an operation as a value, so that it would not run. Code 5.
     case operationNotRun(job: String, chain: String)
-}
 
-extension ChainError {
     package var numericCode: Int {
         switch self {
         case .alreadyUsed: 1
@@ -106,9 +102,7 @@ public enum IOOperationError: Equatable, LocalizedError, CustomNSError, Reported
     case missingInput(operation: String)
     /// The operation finished with success, but without an output. Code 2.
     case missingOutput(operation: String)
-}
 
-extension IOOperationError {
     package var numericCode: Int {
         switch self {
         case .missingInput: 1

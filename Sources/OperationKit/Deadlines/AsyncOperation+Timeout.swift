@@ -137,9 +137,7 @@ public struct OperationTimeoutError: Equatable, LocalizedError, CustomNSError, R
         self.operation = operation
         self.timeout = timeout
     }
-}
 
-extension OperationTimeoutError {
     package func text(depth: Int) -> String {
         "The operation “\(operation)” took longer than its timeout of \(timeout)."
     }

@@ -124,9 +124,7 @@ public enum LostFinishError: Equatable, LocalizedError, CustomNSError, ReportedE
     /// The completion of a whole run was released without having been called, by a type that performs all items in a way
     /// of its own. `name` is that of the run, which is the type's if it was not changed. Code 3.
     case run(name: String)
-}
 
-extension LostFinishError {
     package var numericCode: Int {
         switch self {
         case .operation: 1

@@ -241,9 +241,7 @@ public enum OperationQueueError: Equatable, LocalizedError, CustomNSError, Repor
     case givenTwice(operation: String)
     /// The concurrency limit of a map is less than 1; nothing was run. Code 3.
     case invalidLimit(queue: String, limit: Int)
-}
 
-extension OperationQueueError {
     package var numericCode: Int {
         switch self {
         case .cannotBeAdded: 1

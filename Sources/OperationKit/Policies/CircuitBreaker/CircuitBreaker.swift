@@ -130,9 +130,7 @@ public struct CircuitOpenError: Equatable, RetryAfterProviding, LocalizedError, 
         self.circuit = circuit
         self.retryAfter = retryAfter
     }
-}
 
-extension CircuitOpenError {
     package func text(depth: Int) -> String {
         "The operation “\(operation)” did not run, because the circuit breaker “\(circuit)” "
             + (retryAfter.map { "is open, for another \($0.shortText)." }

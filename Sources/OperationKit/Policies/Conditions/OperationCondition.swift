@@ -123,9 +123,7 @@ public enum ConditionError: LocalizedError, CustomNSError, CancellableError, Nes
     case prerequisiteFailed(operation: String, condition: String, prerequisite: String, error: any Error)
     /// A condition is satisfied that was not to be. It is the error inside of ``failed(operation:condition:error:)``. Code 3.
     case satisfied(operation: String, condition: String)
-}
 
-extension ConditionError {
     package var numericCode: Int {
         switch self {
         case .failed: 1

@@ -115,9 +115,7 @@ public enum ResourceError: Equatable, LocalizedError, CustomNSError, ReportedErr
     /// The resource did not become available in time. `holders` are the names of operations that held it: of three at
     /// most, and of none if it is a ``RateLimit``. Code 3.
     case timedOut(operation: String, resource: String, duration: Duration, holders: [String])
-}
 
-extension ResourceError {
     package var numericCode: Int {
         switch self {
         case .tooManyWaiting: 1

@@ -26,8 +26,8 @@ public struct RetryPolicy: Sendable {
     /// waiting for resources is not limited by it. A compound, a map or gathered operations end with
     /// ``CompoundOperationError/cancelled(name:errors:reason:)``, whose reason is the ``OperationTimeoutError``.
     public var attemptTimeout: Duration?
-    /// The time in which retries begin, from the call of the closure for the first attempt on. No delay begins that would pass it.
-    /// An attempt that has begun is not stopped by it.
+    /// The time in which retries begin, from the call of the closure for the first attempt on; without operations for the attempts,
+    /// from the request of the resources for it on. No delay begins that would pass it. An attempt that has begun is not stopped by it.
     public var maximumTotalTime: Duration?
     /// What keeps the retries of many operations below a fraction of their calls. It is asked before a delay, and a retry is taken
     /// from it after that, when it begins.
@@ -106,9 +106,7 @@ public enum RetryError: LocalizedError, CustomNSError, CancellableError, Nesting
     case budgetExhausted(operation: String, attempts: Int, error: any Error)
     /// The operation that was made for an attempt had been started, or was that of an earlier attempt. Code 3.
     case operationReused(operation: String, attempt: Int)
-}
 
-extension RetryError {
     package var numericCode: Int {
         switch self {
         case .invalidPolicy: 1
