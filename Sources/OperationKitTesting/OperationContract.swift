@@ -99,7 +99,7 @@ public enum OperationContract {
         case finishesWhenCancelled
         /// It finishes when it is cancelled at any moment.
         case survivesRaces
-        /// Nothing keeps it once it is finished.
+        /// Nothing keeps it before its start, or once it is finished.
         case isReleased
         /// It calls the library's methods as their documentation says. A `super.main()` is found in debug builds only.
         case usesTheLibrary

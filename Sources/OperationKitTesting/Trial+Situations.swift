@@ -57,7 +57,9 @@ extension Trial {
             guard operation.isAsynchronous, !isBlock(operation), becomesReady(operation) else { return }
             let starter = Starter(operation)
             _ = eventually { starter.returned != nil }
-            _ = waitForEnd(operation)
+            if !waitForEnd(operation) {
+                return found(.finishes, "It did not finish within \(seconds) of its start.\(unfinished(operation))")
+            }
             shortest = min(shortest, starter.returned?.duration ?? shortest)
             if shortest <= Self.longestStart { return }
         }
@@ -120,19 +122,17 @@ extension Trial {
             found(.marksCancellation, "It was cancelled, and its isCancelled is false.")
             return
         }
-        if operation.isFinished {
+        if eventually(within: .milliseconds(20), { operation.isFinished }) {
             found(.waitsForItsStart, "It was cancelled before its start, and was finished before it was started.")
             return
         }
-        let watch = Watch(operation)
+        let watch = Watch(operation, record)
         enqueue(operation)
         let hasEnded = waitForEnd(operation)
         if !hasEnded, !operation.isReady {
             foundNotStarted(operation, "It was cancelled, added to a queue")
         } else if !hasEnded {
-            found(
-                .finishesWhenCancelledBefore,
-                "It was cancelled before its start, and did not finish within \(seconds) of its start.")
+            foundEndlessWhenCancelledBefore()
         }
         if try watch.end() || hasEnded && (0..<5).contains(where: { _ in try executesWhenCancelledBefore() }) {
             found(.doesNotWorkWhenCancelledBefore, "It was cancelled before its start, and executed nevertheless.")
@@ -143,9 +143,13 @@ extension Trial {
         let operation = try makeOperation()
         cancel(operation, "It was cancelled before its start")
         guard becomesReady(operation) else { return false }
-        let watch = Watch(operation)
+        let watch = Watch(operation, record)
         let starter = Starter(operation)
-        _ = waitForEnd(operation) && eventually { starter.returned != nil }
+        if waitForEnd(operation) {
+            _ = eventually { starter.returned != nil }
+        } else {
+            foundEndlessWhenCancelledBefore()
+        }
         return watch.end() || starter.returned?.isExecuting == true
     }
 
@@ -250,7 +254,9 @@ extension Trial {
         let operation = try makeOperation()
         countEnds(of: operation, "It was cancelled after its end")
         enqueue(operation)
-        guard waitForEnd(operation) else { return }
+        guard waitForEnd(operation) else {
+            return found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
+        }
         var wasFinished = true
         _ = eventually(within: .milliseconds(20)) {
             // Again and again: at the first one the thread that ends the operation may not have returned yet.
@@ -261,6 +267,11 @@ extension Trial {
     }
 
     func release() throws {
+        weak var unstarted: Operation?
+        try autoreleased { unstarted = try makeOperation() }
+        if !eventually({ unstarted == nil }) {
+            return found(.isReleased, "It was dropped before its start, and \(seconds) later it was still referenced.")
+        }
         // What stops the work may keep it, too.
         for (end, isCancelled) in [("finished", false), ("cancelled while it worked, and finished", true)] {
             if isCancelled, record.hasFound(.finishesWhenCancelled) {
@@ -279,18 +290,16 @@ extension Trial {
                 }
                 hasEnded = waitForEnd(operation)
             }
-            if hasEnded, !eventually({ released == nil }) {
+            if !hasEnded {
+                let situation = isCancelled ? "It was cancelled while it worked" : "It was added to a queue"
+                return found(
+                    isCancelled ? .finishesWhenCancelled : .finishes,
+                    "\(situation), and did not finish within \(seconds).")
+            }
+            if !eventually({ released == nil }) {
                 return found(.isReleased, "It was \(end), and \(seconds) later it was still referenced.")
             }
         }
-    }
-
-    func autoreleased(_ body: () throws -> Void) rethrows {
-        #if canImport(ObjectiveC)
-        try autoreleasepool { try body() }
-        #else
-        try body()
-        #endif
     }
 
     func races() throws {

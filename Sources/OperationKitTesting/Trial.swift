@@ -81,7 +81,17 @@ final class Trial {
         let question = TrialRecord.Question(rule: .isNew) { "The closure did not return within \($0)." }
         let operation = try record.ask(question, make)
         previousIsOurs = operation is AsyncOperation
+        // Foundation refers to one that is dropped unstarted, on Linux.
+        operation.holdUntilDependenciesEnd()
         return operation
+    }
+
+    func autoreleased(_ body: () throws -> Void) rethrows {
+        #if canImport(ObjectiveC)
+        try autoreleasepool { try body() }
+        #else
+        try body()
+        #endif
     }
 
     /// Counts the ends of an operation until all is over; what was done with it is said of it if it has ended twice.
@@ -132,6 +142,13 @@ final class Trial {
     /// Says of an operation what was done with it, and that its queue has not started it.
     func foundNotStarted(_ operation: Operation, _ situation: String) {
         found(.becomesReady, "\(situation), and was not started within \(seconds): \(obstacle(to: operation)).")
+    }
+
+    /// Says that an operation which was cancelled before its start did not finish.
+    func foundEndlessWhenCancelledBefore() {
+        found(
+            .finishesWhenCancelledBefore,
+            "It was cancelled before its start, and did not finish within \(seconds) of its start.")
     }
 
     /// What keeps an operation from being started.

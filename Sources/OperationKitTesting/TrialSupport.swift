@@ -51,15 +51,15 @@ final class Counter: @unchecked Sendable {
     var value: Int { lock.withLock { count } }
 }
 
-/// Looks from a thread of its own whether an operation executes.
+/// Looks from a thread of its own whether an operation executes, until it is ended, or the trial is.
 final class Watch: @unchecked Sendable {
     private let lock = NSLock()
     private var isOver = false
     private var hasExecuted = false
 
-    init(_ operation: Operation) {
+    init(_ operation: Operation, _ record: TrialRecord) {
         Thread { [self] in
-            while !lock.withLock({ isOver }) {
+            while !lock.withLock({ isOver }), !record.hasEnded {
                 if operation.isExecuting { lock.withLock { hasExecuted = true } }
                 sched_yield()
             }

@@ -184,6 +184,34 @@ final class Leaking: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Keeps itself from its creation to its end, and for good if it is never started.
+final class KeptUntilItsEnd: ForeignOperation, @unchecked Sendable {
+    private var itself: Operation?
+
+    override init() {
+        super.init()
+        itself = self
+    }
+
+    override func finish() {
+        super.finish()
+        _ = lock.withLock { itself.take() }
+    }
+}
+
+/// Finishes a moment after `cancel()`, before its start, too.
+final class FinishingAfterCancel: ForeignOperation, @unchecked Sendable {
+    override func cancel() {
+        super.cancel()
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.002) { self.finish() }
+    }
+}
+
+/// Never ends, whatever happens to it.
+final class Endless: ForeignOperation, @unchecked Sendable {
+    override func finish() {}
+}
+
 /// Breaks four rules, none of which keeps it from ending.
 final class BreakingSeveral: ForeignOperation, @unchecked Sendable {
     override var isAsynchronous: Bool { false }

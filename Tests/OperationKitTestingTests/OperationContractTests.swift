@@ -1,5 +1,6 @@
 import Foundation
 import OperationKit
+import OperationKitTestSupport
 import OperationKitTesting
 import Testing
 
@@ -61,6 +62,7 @@ struct OperationContractTests {
             (.finishesWhenCancelled, { ForgettingAfterCancellation() }), (.finishesWhenCancelled, { NotStopping() }),
             (.survivesRaces, { Racing() }),
             (.isReleased, { Leaking() }), (.isReleased, { LeakingWhenCancelled() }), (.becomesReady, { NeverReady() }),
+            (.isReleased, { KeptUntilItsEnd() }), (.waitsForItsStart, { FinishingAfterCancel() }),
         ]
         await inTurns(cases) { rule, make in
             let report = await report([rule], make)
@@ -69,6 +71,34 @@ struct OperationContractTests {
                 print("| `\(rule)` | `\(type(of: make()))` | \(report.violations.first?.description ?? "") |")
             }
         }
+    }
+
+    /// The first two are not started, and neither is one that is dropped before its start.
+    @Test("One operation of many that never ends is found, whichever it is")
+    func oneEndless() async {
+        let silent = Shared<[Int]>([])
+        await inTurns(Array(3...24)) { number in
+            let count = Shared(0)
+            let report = await OperationContract.report(within: Self.limit, rounds: 1) {
+                let made = count.change {
+                    $0 += 1; return $0
+                }
+                return made == number ? Endless() : ForeignOperation()
+            }
+            if report.violations.isEmpty, count.value >= number { silent.change { $0.append(number) } }
+        }
+        #expect(silent.value.count <= 1, "\(silent.value)")
+    }
+
+    @Test("A stock operation that depends on another one is tried like any other")
+    func dependentOperations() async {
+        let report = await OperationContract.report(within: .seconds(20), rounds: 16) {
+            let (first, second) = (ForeignOperation(), BlockOperation {})
+            DispatchQueue.global().asyncAfter(deadline: .now() + 0.002) { first.start() }
+            second.addDependency(first)
+            return second
+        }
+        #expect(report.violations.isEmpty, "\(report)")
     }
 
     @Test("A class that breaks several rules is found with all of them, unless one spoils the other situations")
