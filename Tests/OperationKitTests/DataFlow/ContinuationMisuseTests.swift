@@ -17,10 +17,12 @@ import OperationKitTestSupport
             return chain.with(input: 1)
         }
 
-        func continued(_ chain: IOOperation<Int, Int>) -> IOOperation<Int, Int> {
+        func continued(
+            _ chain: IOOperation<Int, Int>, by next: Step<Int, Int> = .increment("next")
+        ) -> IOOperation<Int, Int> {
             let longer: IOOperation<Int, Int>?
             switch self {
-            case .macro: longer = (chain as? MacroOperation<Int, Int>)?.then(Step.increment("next"))
+            case .macro: longer = (chain as? MacroOperation<Int, Int>)?.then(next)
             case .waterfall: longer = (chain as? Waterfall<Int, Int>)?.then { $0 + 1 }
             }
             return longer!.with(input: 1)
@@ -48,8 +50,10 @@ import OperationKitTestSupport
     func cancelled(chain: Chain, reason: TestError?) async {
         let shorter = chain.make(work)
         if let reason { shorter.cancel(withError: reason) } else { shorter.cancel() }
-        let longer = chain.continued(shorter)
+        let next = Step<Int, Int>.increment("next")
+        let longer = chain.continued(shorter, by: next)
         #expect(longer.isCancelled && longer.cancellationReason as? TestError == reason)
+        #expect(next.isCancelled == (chain == .macro))
         await Start.byHand(longer)
         #expect(longer.error?.isCancellation == (reason == nil) && longer.error as? TestError == reason)
         #expect(work.output == nil)
