@@ -129,7 +129,7 @@ static int has_ended(pid_t process) {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
     FILE *file = fopen(path, "re");
-    // Not if there are too many open files, for example.
+    // Other failures, such as too many open files, say nothing about the process.
     if (!file) return errno == ENOENT || errno == ESRCH;
     size_t count = fread(text, 1, sizeof text - 1, file);
     fclose(file);

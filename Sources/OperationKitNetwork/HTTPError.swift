@@ -28,6 +28,14 @@ public struct HTTPError: Sendable, LocalizedError, CustomNSError, ReportedError 
 
     /// The status.
     public var status: Int { response.status }
+
+    package func text(depth: Int) -> String {
+        "“\(RequestName.of(method, url))” was answered with status \(status), \(phrase)."
+    }
+
+    private var phrase: String { HTTPURLResponse.localizedString(forStatusCode: status) }
+
+    package var numericCode: Int { status }
 }
 
 extension HTTPError: RetryAfterProviding {
@@ -61,16 +69,6 @@ enum RetryAfter {
         }
         return nil
     }
-}
-
-extension HTTPError {
-    package func text(depth: Int) -> String {
-        "“\(RequestName.of(method, url))” was answered with status \(status), \(phrase)."
-    }
-
-    private var phrase: String { HTTPURLResponse.localizedString(forStatusCode: status) }
-
-    package var numericCode: Int { status }
 }
 
 /// How requests are written in names and messages: without a query, a user and a password, which may be secret.

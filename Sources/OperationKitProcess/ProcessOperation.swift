@@ -46,6 +46,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     private let lock = NSLock()
     private var settings = Settings()
     private var child: ChildProcess?
+    /// How long the program may take to end, from the start of the operation on.
+    private var gracePeriod = Duration.zero
     /// Held while the system starts the program, so that a cancellation either prevents that, or finds the program.
     private let launchLock = NSLock()
     private var isStopped = false
@@ -128,16 +130,19 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Starts the program. Don't call this method yourself.
     public override func main(input: Data) {
         guard isExecuting, !isFinished else { return }
-        let settings = lock.withLock { self.settings }
+        let settings = lock.withLock {
+            gracePeriod = self.settings.gracePeriod
+            return self.settings
+        }
         // Called inside `cancel()`, also while this method runs, which `didCancel()` would wait for.
-        addCancellationHandler { [unowned self, gracePeriod = settings.gracePeriod] in stop(gracePeriod: gracePeriod) }
+        addCancellationHandler { [unowned self] in stop() }
         launch(input, settings)
     }
 
     /// Ends a program that still runs, and releases the closures that take lines, which may hold the operation itself. They get no
     /// further line.
     private func hasFinished() {
-        stop(gracePeriod: terminationGracePeriod)
+        stop()
         lock.withLock { child }?.endLines()
         // Released after unlocking; what they hold may run arbitrary code when it is freed.
         let outputs = lock.withLock {
@@ -197,9 +202,10 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
 
     /// Asks the program to end, or prevents its start. Called on the thread that cancels the operation, which waits for a call of the
     /// system that is just starting the program.
-    private func stop(gracePeriod: Duration) {
+    private func stop() {
         launchLock.withLock { isStopped = true }
-        if let child = lock.withLock({ child }) { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
+        let (child, gracePeriod) = lock.withLock { (self.child, self.gracePeriod) }
+        if let child { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
     }
 
     private func ended(_ end: ProcessEnd, accepts statuses: Set<Int32>?) {

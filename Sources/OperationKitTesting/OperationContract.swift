@@ -128,7 +128,7 @@ public enum OperationContract {
             case .doesNotWorkWhenCancelledBefore: "Look at isCancelled in start() before the work begins."
             case .finishesWhenCancelled: "Stop the work in cancel() or didCancel(), and finish."
             case .survivesRaces: "Guard the state with one lock: a cancellation may come at any moment."
-            case .isReleased: "Don't keep the operation in what its work leaves behind."
+            case .isReleased: "Don't keep the operation in itself, nor in what its work leaves behind."
             case .usesTheLibrary: "See the documentation of AsyncOperation for what subclasses may do."
             }
         }

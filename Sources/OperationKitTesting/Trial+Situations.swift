@@ -104,11 +104,7 @@ extension Trial {
         queue.addOperation(following)
         enqueue(operation)
         if !waitForEnd(operation) {
-            if operation.isExecuting || operation.isFinished {
-                found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
-            } else {
-                foundNotStarted(operation, "It was added to a queue")
-            }
+            foundEndlessOnQueue(operation)
             cancel(operation, "It was cancelled on a queue")
         } else if !eventually({ dependent.isSet }) {
             found(.announcesItsEnd, "It was finished, and an operation that depends on it did not start.")
@@ -188,10 +184,7 @@ extension Trial {
             }
             if !waitForEnd(operation) {
                 if hasGoneBack(operation, ends) { return }
-                found(
-                    .finishesWhenCancelled,
-                    "It was cancelled while it worked, and did not finish within \(seconds).\(unfinished(operation))")
-                return
+                return foundEndlessWhenCancelled(operation)
             }
             lookAtOutcome(of: operation)
         }
@@ -254,9 +247,7 @@ extension Trial {
         let operation = try makeOperation()
         countEnds(of: operation, "It was cancelled after its end")
         enqueue(operation)
-        guard waitForEnd(operation) else {
-            return found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
-        }
+        if !waitForEnd(operation) { return foundEndlessOnQueue(operation) }
         var wasFinished = true
         _ = eventually(within: .milliseconds(20)) {
             // Again and again: at the first one the thread that ends the operation may not have returned yet.
@@ -289,14 +280,13 @@ extension Trial {
                     cancel(operation, "It was cancelled while it worked")
                 }
                 hasEnded = waitForEnd(operation)
+                if !hasEnded, isCancelled, operation.isExecuting {
+                    foundEndlessWhenCancelled(operation)
+                } else if !hasEnded {
+                    foundEndlessOnQueue(operation)
+                }
             }
-            if !hasEnded {
-                let situation = isCancelled ? "It was cancelled while it worked" : "It was added to a queue"
-                return found(
-                    isCancelled ? .finishesWhenCancelled : .finishes,
-                    "\(situation), and did not finish within \(seconds).")
-            }
-            if !eventually({ released == nil }) {
+            if hasEnded, !eventually({ released == nil }) {
                 return found(.isReleased, "It was \(end), and \(seconds) later it was still referenced.")
             }
         }

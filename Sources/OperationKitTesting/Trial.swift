@@ -81,8 +81,8 @@ final class Trial {
         let question = TrialRecord.Question(rule: .isNew) { "The closure did not return within \($0)." }
         let operation = try record.ask(question, make)
         previousIsOurs = operation is AsyncOperation
-        // Foundation refers to one that is dropped unstarted, on Linux.
-        operation.holdUntilDependenciesEnd()
+        // On Linux, Foundation refers to one that is dropped unstarted until they have finished.
+        for dependency in operation.dependencies { FinishObserver(dependency) { withExtendedLifetime(operation) {} } }
         return operation
     }
 
@@ -142,6 +142,21 @@ final class Trial {
     /// Says of an operation what was done with it, and that its queue has not started it.
     func foundNotStarted(_ operation: Operation, _ situation: String) {
         found(.becomesReady, "\(situation), and was not started within \(seconds): \(obstacle(to: operation)).")
+    }
+
+    /// Says of an operation that was added to a queue that it has not finished, or that the queue has not started it.
+    func foundEndlessOnQueue(_ operation: Operation) {
+        if operation.isExecuting || operation.isFinished {
+            found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
+        } else {
+            foundNotStarted(operation, "It was added to a queue")
+        }
+    }
+
+    func foundEndlessWhenCancelled(_ operation: Operation) {
+        found(
+            .finishesWhenCancelled,
+            "It was cancelled while it worked, and did not finish within \(seconds).\(unfinished(operation))")
     }
 
     /// Says that an operation which was cancelled before its start did not finish.

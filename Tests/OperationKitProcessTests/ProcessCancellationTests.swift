@@ -143,7 +143,7 @@ struct ProcessCancellationTests {
     @Test("A member of the group that ignores the signal is waited for, and killed, also if no file can be opened")
     func noDescriptors() async {
         await #expect(processExitsWith: .success) {
-            let script = "(trap '' TERM; sleep 10) & trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
+            let script = "trap '' TERM; sleep 10 & trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
             let (operation, ready) = (ProcessOperation("sh", ["-c", script]), Gate())
             operation.standardOutput = .lines { _ in ready.open() }
             operation.terminationGracePeriod = .milliseconds(500)
@@ -176,7 +176,7 @@ struct ProcessCancellationTests {
                     operation.standardOutput = .lines { _ in lines.change { $0 += 1 } }
                     let queue = OperationQueue()
                     queue.addOperation(operation)
-                    while !operation.isExecuting { await Task.yield() }
+                    while !operation.isExecuting, !operation.isFinished { await Task.yield() }
                     if number % 4 > 0 { try? await Task.sleep(for: .microseconds(number * 25)) }
                     operation.finish()
                     // A line that the closure had been given.

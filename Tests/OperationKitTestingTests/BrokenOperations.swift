@@ -73,28 +73,6 @@ final class NotReadyWhenCancelled: Operation, @unchecked Sendable {
     override var isReady: Bool { super.isReady && !isCancelled }
 }
 
-/// An `AsyncOperation` that is never ready.
-final class NeverReadyAsync: AsyncOperation, @unchecked Sendable {
-    override var isReady: Bool { false }
-}
-
-/// Becomes ready a little later, and says so, or not.
-final class ReadyLater: AsyncOperation, @unchecked Sendable {
-    private let lock = NSLock()
-    private var becameReady = false
-
-    init(announcesIt: Bool) {
-        super.init()
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.01) {
-            if announcesIt { self.willChangeValue(forKey: "isReady") }
-            self.lock.withLock { self.becameReady = true }
-            if announcesIt { self.didChangeValue(forKey: "isReady") }
-        }
-    }
-
-    override var isReady: Bool { super.isReady && lock.withLock { becameReady } }
-}
-
 final class NotExecuting: ForeignOperation, @unchecked Sendable {
     override var isExecuting: Bool { false }
     override func cancel() {
@@ -209,6 +187,17 @@ final class FinishingAfterCancel: ForeignOperation, @unchecked Sendable {
 
 /// Never ends, whatever happens to it.
 final class Endless: ForeignOperation, @unchecked Sendable {
+    private let started: @Sendable () -> Void
+
+    init(started: @escaping @Sendable () -> Void) {
+        self.started = started
+    }
+
+    override func start() {
+        started()
+        super.start()
+    }
+
     override func finish() {}
 }
 
@@ -222,31 +211,6 @@ final class BreakingSeveral: ForeignOperation, @unchecked Sendable {
     override func work() {
         Leaking.keptLock.withLock { unsafe Leaking.kept.append(self) }
         super.work()
-    }
-}
-
-/// Keeps what is cancelled while it works.
-final class LeakingWhenCancelled: AsyncOperation, @unchecked Sendable {
-    override func main() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish() } }
-
-    override func didCancel() {
-        Leaking.keptLock.withLock { unsafe Leaking.kept.append(self) }
-        finish(withError: CancellationError())
-    }
-}
-
-/// An `AsyncOperation` that calls `super.main()`.
-final class CallingSuper: AsyncOperation, @unchecked Sendable {
-    override func main() {
-        super.main()
-        DispatchQueue.global().async { self.finish() }
-    }
-}
-
-/// An `AsyncOperation` whose hook does not stop its work.
-final class NotStopping: AsyncOperation, @unchecked Sendable {
-    override func main() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { if !self.isCancelled { self.finish() } }
     }
 }
 
@@ -279,24 +243,6 @@ final class AnnouncingUnderLock: Operation, @unchecked Sendable {
     }
 }
 
-/// Waits in its hook for work that has noticed the cancellation, and says nothing.
-final class WaitingInCancel: AsyncOperation, @unchecked Sendable {
-    private let workHasEnded = DispatchSemaphore(value: 0)
-
-    override func main() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) {
-            if self.isCancelled { return }
-            self.workHasEnded.signal()
-            self.finish()
-        }
-    }
-
-    override func didCancel() {
-        workHasEnded.wait()
-        finish(withError: CancellationError())
-    }
-}
-
 /// Leaves a moment between the look at `isCancelled` and the state that `cancel()` looks at.
 final class Racing: ForeignOperation, @unchecked Sendable {
     override func start() {
@@ -309,40 +255,5 @@ final class Racing: ForeignOperation, @unchecked Sendable {
 
     override func work() {
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { if !self.isCancelled { self.finish() } }
-    }
-}
-
-/// Succeeds without an output when it is cancelled.
-final class EmptyWhenCancelled: IOOperation<Void, Int>, @unchecked Sendable {
-    override func main(input: Void) {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish(with: 1) }
-    }
-    override func didCancel() { finish() }
-}
-
-/// Succeeds without an output.
-final class WithoutOutput: IOOperation<Void, Int>, @unchecked Sendable {
-    override func main(input: Void) { finish() }
-}
-
-/// Gives its input back.
-final class Echo: IOOperation<Int, Int>, @unchecked Sendable {
-    override func main(input: Int) {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish(with: input) }
-    }
-    override func didCancel() { finish(withError: CancellationError()) }
-}
-
-/// Adds its children when it is started.
-final class Preparing: CompoundOperation, @unchecked Sendable {
-    private let child: @Sendable () -> Operation
-
-    init(_ child: @escaping @Sendable () -> Operation) {
-        self.child = child
-        super.init(name: "sync")
-    }
-
-    override func prepare() throws {
-        for operation in [child(), child()] { try addOperation(operation) }
     }
 }

@@ -182,7 +182,7 @@ public struct Workflow: Sendable {
 
     /// Suspends for some time, which is a wait for descriptions and timelines. No thread waits.
     ///
-    /// Of several sleeps at the same time, that is the one that has begun last.
+    /// If several sleeps overlap, it is the one that began last.
     ///
     /// ``AsyncOperation/clock`` of the workflow measures the time, also while the workflow is suspended.
     ///

@@ -21,7 +21,7 @@ package final class FinishObserver: FinishObserving, Sendable {
     ///
     /// - Parameters:
     ///   - operation: The operation.
-    ///   - isHeld: Whether it is kept alive until then. One that may never be started must not be, by itself.
+    ///   - isHeld: Whether it is kept alive until then. Pass `false` for an `AsyncOperation` that observes itself before its start.
     ///   - body: What is called.
     @discardableResult
     package init(_ operation: Operation, isHeld: Bool = true, body: @escaping @Sendable () -> Void) {
@@ -63,7 +63,7 @@ package final class FinishObserver: FinishObserving, Sendable {
 extension Operation {
     /// Keeps an operation that is not going to be started until what it depends on has ended. On Linux that notifies it then, without
     /// holding it.
-    package func holdUntilDependenciesEnd() {
+    func holdUntilDependenciesEnd() {
         if self is AsyncOperation { return }
         for dependency in dependencies { FinishObserver(dependency) { withExtendedLifetime(self) {} } }
     }

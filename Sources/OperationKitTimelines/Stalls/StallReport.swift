@@ -26,8 +26,8 @@ extension OperationDiagnostics {
     /// A composite is no stall of its own as long as something goes on inside it, but in the report of each operation that stalls there.
     /// It is reported if it has executed for longer than the time, and for at least the time no `AsyncOperation` in it
     /// has executed and nothing in it has ended: it is suspended, for example, or what its children depend on does not end. So
-    /// may be one whose only child is an operation of another class, as those are not watched: when one of them has ended is known to
-    /// a sixteenth of the time.
+    /// may be one whose only child is an operation of another class, as those are not watched: the end of one is noticed up to a
+    /// sixteenth of the time later.
     ///
     /// The handler is called on a queue of its own, one report after the other, with nothing locked: it may block, and do
     /// with operations what it likes. Operations that finish before it is their turn are not reported. Nothing is
@@ -35,8 +35,8 @@ extension OperationDiagnostics {
     ///
     /// May be called on any thread. Traps if the time is zero or less, because then everything would be a stall.
     ///
-    /// Complexity: constant for the start and the end of an operation. As long as some execute, all of them are looked at, 16
-    /// times in the threshold; a report may come that much later.
+    /// Complexity: constant for the start and the end of an operation. As long as some execute, all of them are examined, 16
+    /// times in the threshold; a report may come a sixteenth of it later.
     ///
     /// - Parameters:
     ///   - threshold: How long an operation may execute.

@@ -124,7 +124,8 @@ final class StallWatcher: OperationObserver {
             state.isAlarmSet = state.watches.values.contains { !$0.isReported }
             return state.isAlarmSet
         }
-        if goesOn { setAlarm(at: now + threshold / 16) }
+        // Handlers may have taken their time.
+        if goesOn { setAlarm(at: max(now, time.now()) + threshold / 16) }
     }
 
     private func report(of watch: Watch, _ id: OperationID, at now: Duration) -> StallReport? {

@@ -104,7 +104,7 @@ final class CompositeBody: Sendable {
     /// - Returns: Whether the body waits for something else now, or for nothing.
     func sleepEnded(_ description: String) -> Bool {
         state.withLock { state in
-            let index = state.sleeps.lastIndex(of: description)
+            let index = state.sleeps.firstIndex(of: description)
             if let index { state.sleeps.remove(at: index) }
             return index == state.sleeps.endIndex
         }

@@ -71,7 +71,7 @@ extension AsyncOperation {
 
     /// Notes and delivers an event that is no change of the life cycle, unless the operation has finished.
     ///
-    /// - Parameter kind: What has happened. Called with the lock held, so that several threads note in order what they see.
+    /// - Parameter kind: What has happened. Evaluated with the lock held, so that several threads note in order what they see.
     func emit(_ kind: @autoclosure () -> OperationEvent.Kind) {
         send(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind(), $1) })
     }
