@@ -21,7 +21,8 @@ struct ProcessOutputTests {
             switch ending {
             case .signal, .finishedByOthers: "yes"
             case .accepted: "trap 'echo saved; exit 0' TERM; seq 1000; while true; do sleep 0.02; done"
-            case .afterExit: "seq 1000; printf end"
+            // In one piece, so that the last line has come when the first one is being taken.
+            case .afterExit: #"printf '1\n2\nend'"#
             }
         let operation = shell(script)
         if ending != .finishedByOthers { operation.terminationGracePeriod = .milliseconds(200) }

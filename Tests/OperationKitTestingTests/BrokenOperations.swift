@@ -97,9 +97,11 @@ final class Silent: ForeignOperation, @unchecked Sendable {
     override func finish() { lock.withLock { state = .finished } }
 }
 
-/// The state goes back when it is cancelled after its end. Not before the end was announced: that would lose it, too.
+/// The state goes back when it is cancelled twice after its end. Not before the end was announced: that would lose it, too.
+/// Not when it is cancelled once, which may come late where something else is looked for.
 final class GoingBack: ForeignOperation, @unchecked Sendable {
     private var hasAnnouncedItsEnd = false
+    private var wasCancelledAfterItsEnd = false
 
     override func finish() {
         super.finish()
@@ -107,9 +109,11 @@ final class GoingBack: ForeignOperation, @unchecked Sendable {
     }
 
     override func cancel() {
-        let goesBack = lock.withLock { hasAnnouncedItsEnd }
         super.cancel()
-        if goesBack { lock.withLock { state = .executing } }
+        lock.withLock {
+            if wasCancelledAfterItsEnd { state = .executing }
+            wasCancelledAfterItsEnd = hasAnnouncedItsEnd
+        }
     }
 }
 
