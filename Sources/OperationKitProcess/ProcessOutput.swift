@@ -91,8 +91,8 @@ public struct ProcessOutputDestination: Sendable {
     /// What is no UTF-8 is replaced.
     ///
     /// After a cancellation, or a timeout, lines come for the ``ProcessOperation/terminationGracePeriod``, in which the program may say how
-    /// it ends. After an end by other code none come. What is left then is dropped, even if the program exits with an accepted status. A call that is being made is not
-    /// interrupted, and the operation ends after it.
+    /// it ends; none come after an end by other code. What is left then is dropped, even if the program exits with an accepted status. A
+    /// call that is being made is not interrupted, and the operation ends after it.
     ///
     /// - Parameter body: The closure. It may block.
     /// - Returns: The destination.

@@ -81,8 +81,8 @@ final class Trial {
         let question = TrialRecord.Question(rule: .isNew) { "The closure did not return within \($0)." }
         let operation = try record.ask(question, make)
         previousIsOurs = operation is AsyncOperation
-        // On Linux, Foundation refers to one that is dropped unstarted until they have finished.
-        for dependency in operation.dependencies { FinishObserver(dependency) { withExtendedLifetime(operation) {} } }
+        // Situations drop some unstarted.
+        operation.holdUntilDependenciesEnd()
         return operation
     }
 

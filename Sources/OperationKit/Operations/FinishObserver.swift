@@ -63,8 +63,7 @@ package final class FinishObserver: FinishObserving, Sendable {
 extension Operation {
     /// Keeps an operation that is not going to be started until what it depends on has ended. On Linux that notifies it then, without
     /// holding it.
-    func holdUntilDependenciesEnd() {
-        if self is AsyncOperation { return }
+    package func holdUntilDependenciesEnd() {
         for dependency in dependencies { FinishObserver(dependency) { withExtendedLifetime(self) {} } }
     }
 

@@ -110,7 +110,7 @@ extension AsyncOperation {
         defer { if isUnused { setHelper(nil) } }
         do {
             if Task.isCancelled || isAwaited(by: prerequisite) {
-                prerequisite.holdUntilDependenciesEnd()
+                if !(prerequisite is AsyncOperation) { prerequisite.holdUntilDependenciesEnd() }
                 try Task.checkCancellation()
                 throw CompoundOperationError.dependencyCycle(
                     name: displayName, path: [displayName, prerequisite.displayName])
