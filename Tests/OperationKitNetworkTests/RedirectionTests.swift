@@ -194,7 +194,7 @@ struct RedirectionTests {
             never.open()
             server.stop()
         }
-        for round in 0..<TestExtent.choose(50, long: 2_000) {
+        for round in 0..<TestExtent.choose(20, long: 2_000) {
             var request = URLRequest(url: server.url("/\(round)"))
             request.httpMethod = method
             if method == "POST" { request.httpBody = Data("hello".utf8) }

@@ -40,7 +40,7 @@ extension Stress {
     /// its operations are kept.
     static func expectRight(_ program: StressProgram, times: Int = 4) async {
         for isStock in [false, true] {
-            for keepsReferences in [false, true] {
+            for keepsReferences in times == 1 ? TestExtent.choose([isStock], long: [false, true]) : [false, true] {
                 var program = program
                 program.isExternalStock = isStock
                 program.keepsReferences = keepsReferences

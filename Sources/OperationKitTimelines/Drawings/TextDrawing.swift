@@ -118,11 +118,16 @@ private struct TimelineTextDrawing {
 
     private var axis: String {
         let start = labelWidth + 3
-        return scale.ticks(atMost: scale.length / 9).reduce(into: "") { text, tick in
+        var text = ""
+        var length = -1
+        for tick in scale.ticks(atMost: scale.length / 9) {
             // The last mark ends where the bars do, if it would be longer.
             let position = start + min(Int(scale.place(tick.time)), scale.length - tick.text.cells)
-            if text.isEmpty || position > text.cells + 1 { text = text.padded(to: position) + tick.text }
+            guard position > length + 1 else { continue }
+            text += "".padded(to: position - max(0, length)) + tick.text
+            length = position + tick.text.cells
         }
+        return text
     }
 }
 

@@ -179,7 +179,7 @@ import OperationKitTestSupport
 
     @Test("The end is the last one of the events, also if another thread adds one at that time", arguments: [1, 100])
     func endIsLast(limit: Int) async {
-        let rounds = TestExtent.choose(400, long: 10_000)
+        let rounds = TestExtent.choose(200, long: 10_000)
         let seed = UInt64.random(in: 0...(.max))
         var random = SplitMix64(seed: seed)
         // How long the event is held up. It goes to where the event is added when the end is.

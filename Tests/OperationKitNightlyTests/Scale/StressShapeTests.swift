@@ -4,7 +4,7 @@ extension Stress {
     /// Shapes of every kind: small ones against a naive scheduler, and large ones.
     @Suite("Stress: shapes", .hangGuard) struct StressShapeTests {
         static func smallShapes() -> [StressShape] {
-            (1...12).flatMap { count in
+            (1...TestExtent.choose(8, long: 12)).flatMap { count in
                 [StressShape.flat(count), .chain(count), .binaryTree(count), .starIn(count), .starOut(count)]
             } + [.flat(0), .mesh(layers: 5, width: 4, links: 2), .mesh(layers: 4, width: 5, links: 5)]
         }

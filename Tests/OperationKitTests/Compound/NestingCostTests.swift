@@ -116,7 +116,7 @@ import OperationKitTestSupport
     /// Expects that twice the depth takes hardly more than twice the locks; if each level asked all those around it, or
     /// inside it, it would be four times as many.
     private func expectLinear(
-        _ form: some Sendable, from depth: Int = TestExtent.choose(16, long: 60),
+        _ form: some Sendable, from depth: Int = TestExtent.choose(10, long: 60),
         _ location: SourceLocation = #_sourceLocation,
         _ body: @escaping @Sendable (_ depth: Int, HeldQueue) -> Void
     ) async {

@@ -36,7 +36,7 @@ import OperationKitTestSupport
 
     @Test(
         "In every history each deadline comes once, at its time, unless it is disarmed before",
-        arguments: [false, true], 1...30 as ClosedRange<UInt64>)
+        arguments: [false, true], 1...UInt64(TestExtent.choose(10, long: 30)))
     func histories(lingers: Bool, seed: UInt64) {
         var random = SplitMix64(seed: seed)
         var machine = TimerStateMachine<Int>(lingers: lingers)
