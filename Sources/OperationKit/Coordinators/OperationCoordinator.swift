@@ -75,7 +75,11 @@ extension OperationCoordinator {
     public func performOperations(_ operations: [Operation], completion: @escaping Completion) {
         // Before the options are read, which may run another coordinator of this type.
         let request = RunRequest.taken(by: ObjectIdentifier(type(of: self)))
-        let run = CoordinatorRun(operations, by: self)
+        let (name, limit) = (String(describing: type(of: self)), maxConcurrentOperationCount)
+        if limit < 1 {
+            return completion([CoordinationError.invalidLimit(type: name, maxConcurrentOperationCount: limit)])
+        }
+        let run = CoordinatorRun(operations, name, limit: limit, failurePolicy)
         if let request { request.answer(with: run) } else { run.start(completion: completion) }
     }
 
@@ -116,12 +120,8 @@ final class CoordinatorRun: @unchecked Sendable {
     /// The operations that run, and why others don't. Changed only in `deinit`.
     private var slots: [Result<Operation, CoordinationError>]
     private let compound: CompoundOperation
-    private let invalidLimit: CoordinationError?
 
-    init(_ operations: [Operation], by coordinator: some OperationCoordinator) {
-        let name = String(describing: type(of: coordinator))
-        let limit = coordinator.maxConcurrentOperationCount
-        invalidLimit = limit < 1 ? .invalidLimit(type: name, maxConcurrentOperationCount: limit) : nil
+    init(_ operations: [Operation], _ name: String, limit: Int, _ failurePolicy: FailurePolicy) {
         var seen = Set<ObjectIdentifier>()
         slots = operations.map { operation in
             if !seen.insert(ObjectIdentifier(operation)).inserted {
@@ -133,8 +133,8 @@ final class CoordinatorRun: @unchecked Sendable {
             return .success(operation)
         }
         compound = CompoundOperation(
-            name: name, operations: invalidLimit == nil ? slots.compactMap { try? $0.get() } : [],
-            maxConcurrentOperationCount: max(limit, 1), failurePolicy: coordinator.failurePolicy)
+            name: name, operations: slots.compactMap { try? $0.get() }, maxConcurrentOperationCount: limit,
+            failurePolicy: failurePolicy)
     }
 
     deinit {
@@ -147,7 +147,6 @@ final class CoordinatorRun: @unchecked Sendable {
     ///
     /// - Parameter completion: Called once, with the slots.
     func start(completion: @escaping @Sendable ([(any Error)?]) -> Void) {
-        if let invalidLimit { return completion([invalidLimit]) }
         compound.asyncCompletionBlock = { [self] error in completion(errors(compoundError: error)) }
         compound.start()
     }

@@ -6,7 +6,6 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
     /// Where an element stays while its place in the heap changes.
     private struct Slot {
         var element: Element?
-        var insertion: UInt64
         var place: Int
     }
 
@@ -40,7 +39,7 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
     /// - Returns: The identifier under which the element can be removed.
     mutating func insert(_ element: Element, key: Key) -> HeapElementID {
         lastInsertion += 1
-        let entry = Slot(element: element, insertion: lastInsertion, place: nodes.count)
+        let entry = Slot(element: element, place: nodes.count)
         let slot = freeSlots.popLast() ?? slots.count
         if slot < slots.count { slots[slot] = entry } else { slots.append(entry) }
         nodes.append(Node(key: key, insertion: lastInsertion, slot: slot))
@@ -54,8 +53,9 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
 
     /// - Returns: The element, or `nil` if it is not there any more.
     mutating func remove(_ id: HeapElementID) -> Element? {
-        guard id.slot < slots.count, slots[id.slot].insertion == id.insertion else { return nil }
-        return remove(at: slots[id.slot].place)
+        guard id.slot < slots.count, slots[id.slot].element != nil else { return nil }
+        let place = slots[id.slot].place
+        return nodes[place].insertion == id.insertion ? remove(at: place) : nil
     }
 
     // MARK: - Moving
@@ -69,7 +69,6 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
             moveDown(from: slots[last.slot].place)
         }
         defer {
-            slots[slot].insertion = 0
             freeSlots.append(slot)
             if nodes.isEmpty, slots.count > IndexedHeap.keptCount { (nodes, slots, freeSlots) = ([], [], []) }
         }

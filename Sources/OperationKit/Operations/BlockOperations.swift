@@ -105,8 +105,7 @@ public final class ThrowingBlockOperation: AsyncOperation, @unchecked Sendable {
     public override func main() {}
 
     override func startWork() {
-        guard let block = lock.withLock({ block }) else { return }
-        endDeferred(with: Result { try block(WorkHandle(operation: self)) })
+        endDeferred(with: Result { try lock.withLock { block }?(WorkHandle(operation: self)) })
     }
 
     override func releaseWork() {

@@ -14,15 +14,14 @@ final class ExecutionRecord: @unchecked Sendable {
     private let name: String?
     private let type: AsyncOperation.Type
     private let registry: ExecutionRegistry?
-    /// The shared one without one.
-    private let reporter: MisuseReporter?
+    private let reporter: MisuseReporter
     /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets
     /// go of the object last.
     private var hasEnded = false
 
     /// To be called on the thread that starts the operation, without its lock: its name may be overridden.
     init(
-        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: MisuseReporter?,
+        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: MisuseReporter = .shared,
         at now: ContinuousClock.Instant
     ) {
         startTime = now
@@ -41,7 +40,7 @@ final class ExecutionRecord: @unchecked Sendable {
     deinit {
         registry?.ended(self)
         if hasEnded { return }
-        (reporter ?? .shared).report(.released(unfinishedOperation))
+        reporter.report(.released(unfinishedOperation))
     }
 
     /// What is known of the operation, as long as it has not finished.
@@ -58,7 +57,7 @@ final class ExecutionRecord: @unchecked Sendable {
 
     /// The operation was ended, because nothing else could end it any more.
     func reportLostFinish(_ error: LostFinishError) {
-        (reporter ?? .shared).report(.lostFinish(error, operation: unfinishedOperation))
+        reporter.report(.lostFinish(error, operation: unfinishedOperation))
     }
 
     /// Where code runs, in words that follow “on”. Names that Foundation and Dispatch give say nothing.
@@ -139,7 +138,7 @@ enum ExecutionRecording: String {
 
     /// What is recorded of an operation that is about to execute. To be called on the thread that starts it.
     func record(of operation: AsyncOperation) -> ExecutionRecord? {
-        self == .off ? nil : ExecutionRecord(operation, Self.registry, nil, at: .now)
+        self == .off ? nil : ExecutionRecord(operation, Self.registry, at: .now)
     }
 }
 

@@ -120,20 +120,15 @@ final class StartGates {
         remaining.insert(gate, at: index)
     }
 
-    /// A gate takes the place of the one of its order, if there is one.
+    /// A gate takes the place of the one of its type, if there is one.
     ///
     /// - Returns: The one that was replaced, for the caller to release after unlocking.
-    func set(_ gate: some StartGate) -> (any StartGate)? {
-        guard let index = remaining.firstIndex(where: { $0.order == gate.order }) else {
-            add(gate)
+    func replace<Gate: StartGate>(_ make: (_ current: Gate?) -> Gate) -> (any StartGate)? {
+        guard let index = remaining.firstIndex(where: { $0 is Gate }) else {
+            add(make(nil))
             return nil
         }
-        return exchange(&remaining[index], with: gate)
-    }
-
-    /// The gate of an order that has only one.
-    subscript(order: GateOrder) -> (any StartGate)? {
-        remaining.first { $0.order == order }
+        return exchange(&remaining[index], with: make(remaining[index] as? Gate))
     }
 
     /// The current gate has been passed.

@@ -81,7 +81,14 @@ private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {
         circuitBreaker.fail()
         clock.advance(by: .seconds(60))
         operation.require(circuitBreaker)
-        lease = Shared(operation.withState { $0.gates?[.leases] as? ResourceLease })
+        lease = Shared(nil)
+        // The gate, without a change.
+        operation.withState { state in
+            _ = state.gates?.replace { (current: ResourceLease?) in
+                lease.value = current
+                return current ?? ResourceLease(ResourceRequest())
+            }
+        }
         holder.start()
         if isWaiting { operation.start() }
     }

@@ -19,7 +19,7 @@ import Foundation
 /// ready in its turn, because its class overrides `isReady`, for example, is handed to the private queue, too. On Linux, an
 /// asynchronous one of another library has a ``ForeignChildStarter`` there instead.
 ///
-/// An `AsyncOperation` reports its end itself. Other children have a ``ForeignChildObserver``, and external dependencies
+/// An `AsyncOperation` reports its end itself. Other children have an ``EndDependent``, and external dependencies
 /// a ``FinishObserver``: see ``ExternalDependencies``.
 final class ChildScheduler: Sendable {
     /// After how many children a worker goes to the end of the queue, so that others get their turn.
@@ -100,8 +100,8 @@ final class ChildScheduler: Sendable {
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
         if let child = effects.queued { enqueue(child) }
-        if effects.requestsWorker, body?.takesWorkerRequest() != true {
-            queue.addChild(ChildWorker(self, priority: effects.workerPriority))
+        if let priority = effects.worker, body?.takesWorkerRequest() != true {
+            queue.addChild(ChildWorker(self, priority: priority))
         }
         if let changes = others?.externals { perform(changes) }
         // The list performs first what is added last.
@@ -266,7 +266,7 @@ extension ChildScheduler: ChildGroup {
     }
 
     /// Removes and returns the children of a composite that is freed, so that they can be released one by one.
-    func removeAll() -> [Operation] { machine.withLock { $0.removeAll() } }
+    func removeAll() -> [Operation] { machine.withLock { $0.readiness.table.removeAll() } }
 
     func drain() {
         Trampoline.run { cancelAll(&$0) }

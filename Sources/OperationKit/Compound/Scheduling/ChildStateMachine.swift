@@ -60,9 +60,6 @@ struct ChildStateMachine {
 
     /// The place of a child in the order of the additions.
     func ordinal(of child: ChildReference) -> Int { readiness.table.records[child.slot].ordinal }
-
-    /// Empties the machine, so that the operations can be released one by one.
-    mutating func removeAll() -> [Operation] { readiness.table.removeAll() }
 }
 
 // MARK: - Effects
@@ -75,9 +72,8 @@ extension ChildStateMachine {
         var next: ChildReference?
         /// A child that the private queue has to start.
         var queued: ChildReference?
-        /// Whether a worker has to be sent, and with which priority.
-        var requestsWorker = false
-        var workerPriority = Operation.QueuePriority.normal
+        /// The priority of the worker that has to be sent; `nil` if there is none to send.
+        var worker: Operation.QueuePriority?
         /// Whether all children have to be cancelled, because one has failed.
         var cancelsChildren = false
         /// The settings to give the private queue. ``ChildStateMachine/settingsApplied(_:)`` follows.
@@ -181,9 +177,9 @@ extension ChildStateMachine {
         let isHeld = settings.isWriting
         if isHeld, let queued = queued ?? handedOver { held.queued.append(queued) }
         return Effects(
-            next: next, queued: isHeld ? nil : queued ?? handedOver, requestsWorker: requestsWorker,
-            workerPriority: requestsWorker ? readiness.places.workerPriority : .normal,
-            cancelsChildren: cancelsChildren, settings: newSettings,
+            next: next, queued: isHeld ? nil : queued ?? handedOver,
+            worker: requestsWorker ? readiness.places.workerPriority : nil, cancelsChildren: cancelsChildren,
+            settings: newSettings,
             others: hasOthers
                 ? Reference(
                     Others(externals: externals, rejection: rejection, finished: finished, discarded: discarded)) : nil)

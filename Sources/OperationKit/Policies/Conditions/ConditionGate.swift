@@ -4,7 +4,7 @@ import Foundation
 final class ConditionGate: StartGate {
     private enum State {
         case idle
-        case evaluating(Task<Void, Never>?, AsyncOperation)
+        case evaluating(Task<Void, Never>, AsyncOperation)
         case answered(Result<ConditionResult, any Error>)
         case withdrawn
     }
@@ -45,28 +45,18 @@ final class ConditionGate: StartGate {
     }
 
     func wait(_ operation: AsyncOperation) {
-        let begins = state.withLock { state in
-            guard case .idle = state else { return false }
-            state = .evaluating(nil, operation)
-            return true
-        }
-        guard begins else { return }
-        let task = startLibraryTask(priority: operation.qualityOfService.equivalents.priority) {
-            [condition, weak self] in
-            let answer = await condition.answer(for: operation)
-            // The operation has ended, or the evaluation has cancelled its task.
-            self?.evaluated(Task.isCancelled || !operation.awaitsMain ? .success(.skipped) : answer)
-            operation.gateOpened()
-        }
-        let isWithdrawn = state.withLock { state in
-            switch state {
-            case .evaluating: state = .evaluating(task, operation)
-            case .withdrawn: return true
-            case .idle, .answered: break
+        let priority = operation.qualityOfService.equivalents.priority
+        // The task has to be stored before it ends, so it is created with the lock held. Nothing of it runs there.
+        state.withLock { state in
+            guard case .idle = state else { return }
+            let task = startLibraryTask(priority: priority) { [condition, weak self] in
+                let answer = await condition.answer(for: operation)
+                // The operation has ended, or the evaluation has cancelled its task.
+                self?.evaluated(Task.isCancelled || !operation.awaitsMain ? .success(.skipped) : answer)
+                operation.gateOpened()
             }
-            return false
+            state = .evaluating(task, operation)
         }
-        if isWithdrawn { task.cancel() }
     }
 
     private func evaluated(_ answer: Result<ConditionResult, any Error>) {
@@ -78,7 +68,7 @@ final class ConditionGate: StartGate {
 
     func withdraw() {
         let previous = state.withLock { exchange(&$0, with: .withdrawn) }
-        if case .evaluating(let task, _) = previous { task?.cancel() }
+        if case .evaluating(let task, _) = previous { task.cancel() }
     }
 
     var waitDescription: String? {

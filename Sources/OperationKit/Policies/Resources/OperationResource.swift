@@ -246,9 +246,11 @@ extension AsyncOperation {
 
     func changeRequest(named name: String, _ change: (inout ResourceRequest) -> Void) {
         setPolicy("the requirement “\(name)”") { gates in
-            var request = (gates[.leases] as? ResourceLease)?.request ?? ResourceRequest()
-            change(&request)
-            return gates.set(ResourceLease(request))
+            gates.replace { (current: ResourceLease?) in
+                var request = current?.request ?? ResourceRequest()
+                change(&request)
+                return ResourceLease(request)
+            }
         }
     }
 }

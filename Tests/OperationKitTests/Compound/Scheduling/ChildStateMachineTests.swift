@@ -340,3 +340,7 @@ extension ChildStateMachine.Effects {
         #expect(changes?.toObserve == [operation])
     }
 }
+
+extension ChildStateMachine.Effects {
+    fileprivate var requestsWorker: Bool { worker != nil }
+}
