@@ -53,7 +53,8 @@ final class CollectionDriver: Sendable {
     /// - Parameters:
     ///   - work: The items.
     ///   - qos: The quality of service of the workers.
-    ///   - itemEnded: Called after each end of an item but before the end of the run, on the thread that reported it.
+    ///   - itemEnded: Called after each end of an item, on the thread that reported it; for the last ones perhaps after the
+    ///     end of the run.
     init(_ work: CollectionWork, qos: DispatchQoS = .unspecified, itemEnded: (@Sendable () -> Void)? = nil) {
         let source = work.source
         names = work.names

@@ -12,17 +12,16 @@
 ///   - perform: Performs an item, which is identified by its index.
 ///   - ended: Takes the answers, in the order in which the items end. Called in the current task. If it returns
 ///     `false`, no further item starts, and those in flight are cancelled.
-/// - Throws: What `next` throws, after the items in flight have ended; their answers are not taken. `CancellationError` if the
-///   task is cancelled before the end was reached or an item has stopped the others.
+/// - Throws: `CancellationError` if the task is cancelled before the end was reached or an item has stopped the others.
 nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendable>(
-    limit: Int, suspension: Suspension? = nil, next: () async throws -> Item?,
+    limit: Int, suspension: Suspension? = nil, next: () async -> Item?,
     perform: @escaping @Sendable (_ index: Int, _ item: Item) async -> Answer,
     ended: (_ index: Int, _ answer: Answer) -> Bool
 ) async throws {
     if limit == 1 {
         var index = 0
         while !Task.isCancelled {
-            let item = try await next()
+            let item = await next()
             if item != nil { await suspension?.ended() }
             if Task.isCancelled { break }
             guard let item else { return }
@@ -31,9 +30,8 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
         }
         throw CancellationError()
     }
-    // A group that throws would cancel the items in flight when the sequence fails. The task that waits for the end of a
-    // suspension returns `nil`.
-    let problem = await withTaskGroup(of: (index: Int, answer: Answer)?.self) { group -> (any Error)? in
+    // The task that waits for the end of a suspension returns `nil`.
+    let wasCancelled = await withTaskGroup(of: (index: Int, answer: Answer)?.self) { group in
         var index = 0
         var inFlight = 0
         /// The item that starts next, once it is known.
@@ -44,7 +42,7 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
         while true {
             while goesOn, inFlight < limit, !Task.isCancelled {
                 if pending == nil {
-                    do { pending = try await next() } catch { return error }
+                    pending = await next()
                     if Task.isCancelled { break }
                 }
                 guard let item = pending else {
@@ -59,9 +57,10 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
             }
             if inFlight == 0, !goesOn || Task.isCancelled {
                 group.cancelAll()
-                return goesOn ? CancellationError() : nil
+                return goesOn
             }
-            if let suspension, goesOn, !isWaitingForResume, inFlight < limit {
+            // Not after a cancellation, which ends its wait: the items in flight may take longer to end.
+            if let suspension, goesOn, !isWaitingForResume, inFlight < limit, !Task.isCancelled {
                 isWaitingForResume = true
                 group.addTask {
                     await suspension.ended()
@@ -78,11 +77,11 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
             case .some(nil):
                 isWaitingForResume = false
             case nil:
-                return nil
+                return false
             }
         }
     }
-    if let problem { throw problem }
+    if wasCancelled { throw CancellationError() }
 }
 
 /// The tasks of the items in flight, where an `async` method performs an item or a batch.
@@ -91,7 +90,10 @@ final class InFlightTasks: Sendable {
 
     /// Runs an asynchronous function in a task of its own, and calls the completion outside of it, where it may block.
     static func perform(_ body: @escaping @Sendable () async throws -> Void, completion: @escaping ItemCompletion) {
-        InFlightTasks().run(0, body) { error in CollectionDriver.queue.performAsync { completion(error) } }
+        Task {
+            let result = await Result { try await body() }
+            CollectionDriver.queue.performAsync { completion(result.error) }
+        }
     }
 
     /// Runs an asynchronous function in a task of its own, which is known until it ends.
@@ -158,7 +160,7 @@ final class Suspension: Sendable {
     }
 
     /// Suspends the current task until the work is not suspended, or the task is cancelled.
-    func ended() async {
-        try? await resumption.withLock(\.self)?.waitForFinish()
+    nonisolated(nonsending) func ended() async {
+        while !Task.isCancelled, let resumption = resumption.withLock(\.self) { try? await resumption.waitForFinish() }
     }
 }

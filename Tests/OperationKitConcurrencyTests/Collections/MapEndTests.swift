@@ -1,5 +1,7 @@
 import OperationKitTestSupport
 
+@testable import OperationKit
+
 @Suite("Ends of maps", .hangGuard) struct MapEndTests {
     @Test("An outcome that other code gives ends it, and cancels those in flight")
     func finishedByOtherCode() async throws {
@@ -53,5 +55,95 @@ import OperationKitTestSupport
             #expect(map.error == nil ? map.output == [1, 2, 3] : map.output == nil)
         }
         await tracker.expectAllReleased()
+    }
+
+    @Test("After a cancellation, nothing but the ends of those in flight is waited for")
+    func waitAfterCancellation() async {
+        let (actor, ended) = (CountingActor(), Gate())
+        let mayEnd = [Gate(), Gate()]
+        let begun = Shared(0)
+        let task = Task {
+            await actor.performAll([0, 1, 2], limit: 2) { number in
+                begun.change { $0 += 1 }
+                await mayEnd[number].openedDespiteCancellation()
+            } ended: {
+                ended.open()
+            }
+        }
+        await eventually("two begin") { begun.value == 2 }
+        task.cancel()
+        mayEnd[1].open()
+        await ended.opened()
+        let count = actor.count
+        for _ in 0..<200 { await actor.pass() }
+        #expect(actor.count < count + 250)
+        mayEnd[0].open()
+        await task.value
+    }
+
+    @Test("One that is suspended again before its task goes on begins nothing") func suspendedAgain() async {
+        let actor = CountingActor()
+        let (suspension, hasGoneOn) = (Suspension(), Shared(false))
+        suspension.isSuspended = true
+        let task = await actor.waitForResume(of: suspension) { hasGoneOn.value = true }
+        await actor.resumeAndSuspend(suspension)
+        for _ in 0..<20 { await actor.pass() }
+        #expect(!hasGoneOn.value)
+        suspension.isSuspended = false
+        await task.value
+        #expect(hasGoneOn.value)
+    }
+}
+
+/// Counts how often something goes on in it.
+private actor CountingActor {
+    private final class Executor: SerialExecutor {
+        let count = Shared(0)
+        private let queue = DispatchQueue(label: "counted")
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            count.change { $0 += 1 }
+            queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+        }
+    }
+
+    private let executor = Executor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+    nonisolated var count: Int { executor.count.value }
+
+    func pass() {}
+
+    func performAll(
+        _ numbers: [Int], limit: Int, _ perform: @escaping @Sendable (Int) async -> Void, ended: () -> Void
+    ) async {
+        var iterator = numbers.makeIterator()
+        try? await forEachConcurrently(
+            limit: limit, suspension: Suspension(), next: { iterator.next() },
+            perform: { await perform($1) },
+            ended: { _, _ in
+                ended()
+                return true
+            })
+    }
+
+    /// Begins to wait before it returns.
+    func waitForResume(of suspension: Suspension, _ body: @escaping @Sendable () -> Void) async -> Task<Void, Never> {
+        let begun = Gate()
+        let task = Task {
+            // On the actor, because it calls a method of that.
+            pass()
+            begun.open()
+            await suspension.ended()
+            body()
+        }
+        await begun.opened()
+        return task
+    }
+
+    /// Without letting anything go on in between.
+    func resumeAndSuspend(_ suspension: Suspension) {
+        suspension.isSuspended = false
+        suspension.isSuspended = true
     }
 }
