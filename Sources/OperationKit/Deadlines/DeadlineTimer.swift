@@ -57,7 +57,7 @@ package final class DeadlineTimer: Sendable {
 
     /// Calls a closure when a duration has passed, unless the deadline is disarmed before.
     ///
-    /// It is called once, on a thread of ``DedicatedThreads/deliveries`` and without a lock. Closures that are due together
+    /// It is called once, on a thread of ``DedicatedThreads/callbacks`` and without a lock. Closures that are due together
     /// are called in the order of their deadlines, and in that of their arming where these are equal, one after the other unless
     /// one blocks.
     ///

@@ -5,12 +5,12 @@ import Foundation
 /// cooperative pool, of which there are as many as processors, and those of dispatch queues, of which there are 255.
 ///
 /// Jobs begin in the order of their addition. Some threads take them without delay. Another one joins, up to a limit, when no
-/// job has begun for a moment, which means that code of users blocks the threads. Idle threads end after some seconds.
+/// job has begun for a moment, which means that code of users blocks the threads, and goes on as long as that is so. Idle threads end after some seconds.
 final class DedicatedThreads: Sendable {
     typealias Job = @Sendable () -> Void
 
-    /// Delivers what cannot be delivered where it happens: expired deadlines, cancellations of tasks, lost finishes and
-    /// releases of resources, one after the other as long as none of them blocks.
+    /// Delivers what cannot be delivered where it happens: expired deadlines, cancellations of tasks and lost
+    /// finishes, one after the other as long as none of them blocks.
     static let callbacks = DedicatedThreads(promptCount: 1, limit: 512)
 
     private static let idleTime = Duration.seconds(5)
@@ -18,7 +18,9 @@ final class DedicatedThreads: Sendable {
 
     /// What a thread does while it does not look for a job.
     private enum Role {
-        case arriving, busy, idle
+        case arriving, idle
+        /// Has begun a job, after so many threads had joined.
+        case busy(joinCount: Int)
         /// Joins if no job begins for a moment.
         case patient(begunCount: Int)
     }
@@ -30,8 +32,12 @@ final class DedicatedThreads: Sendable {
         var added: [Job] = []
         private var earlier: [Job] = []
         private(set) var begunCount = 0
-        private(set) var busyCount = 0
+        private var busyCount = 0
         private(set) var patientCount = 0
+        /// How many threads have joined.
+        var joinCount = 0
+        /// How many of them take the place of a thread that has not ended its job.
+        var substituteCount = 0
         private var idleCount = 0
         /// Threads that were created or woken, and have not looked for a job yet.
         private var arrivingCount = 0
@@ -42,6 +48,9 @@ final class DedicatedThreads: Sendable {
         }
 
         var hasJobs: Bool { !(added.isEmpty && earlier.isEmpty) }
+
+        /// Whether a job may begin without delay.
+        var hasPlace: Bool { busyCount < promptCount + substituteCount }
 
         mutating func beginNextJob() -> Job? {
             if earlier.isEmpty {
@@ -63,7 +72,10 @@ final class DedicatedThreads: Sendable {
 
         mutating func leave(_ role: Role) {
             switch role {
-            case .busy: busyCount -= 1
+            case .busy(let joinCount):
+                busyCount -= 1
+                // Others have joined because of this job.
+                if joinCount < self.joinCount { substituteCount = max(0, substituteCount - 1) }
             case .patient: patientCount -= 1
             // Which of the idle threads was woken does not matter.
             case .arriving, .idle: if arrivingCount > 0 { arrivingCount -= 1 } else { idleCount -= 1 }
@@ -78,7 +90,7 @@ final class DedicatedThreads: Sendable {
         mutating func summonThread(wake: () -> Void) -> Bool {
             guard hasJobs, arrivingCount == 0 else { return false }
             if patientCount > 0 {
-                if busyCount < promptCount { wake() }
+                if hasPlace { wake() }
                 return false
             }
             guard idleCount > 0 || busyCount < limit else { return false }
@@ -128,9 +140,13 @@ final class DedicatedThreads: Sendable {
             switch role {
             case .idle where isOver && !state.hasJobs:
                 return .ended((nil, false))
-            case .patient(state.begunCount) where isOver && state.hasJobs,
-                _ where state.hasJobs && state.busyCount < state.promptCount:
-                role = .busy
+            case .patient(state.begunCount) where isOver && state.hasJobs, _ where state.hasJobs && state.hasPlace:
+                if !state.hasPlace {
+                    // Those that are busy seem to be blocked.
+                    state.joinCount += 1
+                    state.substituteCount += 1
+                }
+                role = .busy(joinCount: state.joinCount)
                 state.enter(role)
                 let job = state.beginNextJob()
                 // The job may block.

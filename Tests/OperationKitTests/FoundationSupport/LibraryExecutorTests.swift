@@ -99,6 +99,29 @@ struct LibraryExecutorTests {
         release.open()
     }
 
+    @Test("The thread that has joined a blocked one goes on without delay, also when that goes on")
+    func joinedThread() async {
+        let threads = DedicatedThreads(promptCount: 1, limit: 8)
+        let (release, done) = (Gate(), Gate())
+        func addJobs() async {
+            let ended = Gate()
+            for _ in 0..<1_000 { threads.perform { sched_yield() } }
+            threads.perform { ended.open() }
+            await ended.opened()
+        }
+        threads.perform {
+            release.pass()
+            done.open()
+        }
+        let start = ContinuousClock.now
+        await addJobs()
+        // A delay for each would be 2 seconds.
+        #expect(start.duration(to: .now) < .seconds(1.5))
+        release.open()
+        await done.opened()
+        await addJobs()
+    }
+
     @Test("A blocked thread is joined by none beyond the limit, and jobs begin in the order of their addition")
     func order() async {
         let (limited, others) = (
