@@ -198,4 +198,23 @@ import OperationKitTestSupport
             }
         }
     }
+
+    @Test("An attempt whose turn comes after the cancellation does not begin, and gives its turn back")
+    func cancelledInTurn() async throws {
+        let (turn, begun) = (Shared<FinishHandle<Void>?>(nil), Shared(false))
+        let operation = AsyncBlockOperation { finish in turn.value = finish }
+        operation.start()
+        let retries = RetryPolicy(maximumAttempts: 3)
+        let task = Task {
+            try await retries.perform(
+                named: { "" }, clock: ContinuousClock(),
+                requesting: {
+                    unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+                    return turn.change { $0.take() }
+                }, { begun.value = true })
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+        #expect(!begun.value)
+    }
 }

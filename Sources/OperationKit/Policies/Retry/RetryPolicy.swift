@@ -205,7 +205,11 @@ extension RetryPolicy {
         } attempt: { _ in
             await Result {
                 let finish = try await request?()
-                let result = await Result { try await attempt(named: name, clock, body) }
+                let result = await Result {
+                    // A cancellation may have come while the attempt waited for its turn.
+                    try Task.checkCancellation()
+                    return try await attempt(named: name, clock, body)
+                }
                 finish?.callAsFunction(result.error)
                 return try result.get()
             }
