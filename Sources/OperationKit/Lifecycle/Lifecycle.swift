@@ -18,6 +18,8 @@ struct Lifecycle: Sendable {
     enum Ending: Sendable, CaseIterable {
         /// A leaf: it is over as soon as its outcome is known.
         case immediately
+        /// A leaf whose work has to return first, so `finish` is a request.
+        case afterWork
         /// A composite: its children have to finish first, so `finish` is a request.
         case afterChildren
     }
@@ -238,6 +240,8 @@ extension Lifecycle {
         switch state {
         case .pending, .starting, .executing(.passingGates), .executing(.waiting), .executing(.onStack): break
         case .executing(.returned): wasCancelledAfterMain = true
+        // The work goes on, and may look whether it is cancelled.
+        case .draining where ending == .afterWork: break
         case .draining, .finishing, .finished: return cancelChildrenIfUnfinished
         }
         cancellation = .marking(reason: reason)
@@ -285,7 +289,7 @@ extension Lifecycle {
         switch ending {
         case .immediately:
             return finish(with: outcome ?? .failure(CancellationError()), wasExecuting: wasExecuting)
-        case .afterChildren:
+        case .afterWork, .afterChildren:
             state = .draining(outcome, wasExecuting: wasExecuting)
             return .drain
         }

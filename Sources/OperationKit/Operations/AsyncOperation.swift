@@ -106,7 +106,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Makes `finish(withError:)` a request, in the initializer: it gives the operation its outcome, not its end. A
     /// composite ends with `childrenFinished(_:own:)`, a leaf with `endDeferred(with:)`.
     final func deferEnd() {
-        unsafe state.lifecycle = Lifecycle(ending: .afterChildren)
+        unsafe state.lifecycle = Lifecycle(ending: isComposite ? .afterChildren : .afterWork)
     }
 
     #if !canImport(ObjectiveC)

@@ -78,6 +78,27 @@ import OperationKitTestSupport
         #expect(operation.isFinished && text(operation.error) == text(error))
     }
 
+    @Test("A block sees a cancellation that comes after other code has given the operation its outcome")
+    func cancelledAfterItsOutcome() async {
+        let (begun, handlerWasCalled) = (Gate(), Gate())
+        let operation = ThrowingBlockOperation { work in
+            work.onCancel { handlerWasCalled.open() }
+            begun.open()
+            handlerWasCalled.pass()
+            #expect(work.isCancelled)
+            throw CancellationError()
+        }
+        let compound = CompoundOperation(operations: [operation])
+        OperationQueue().addOperation(compound)
+        await begun.opened()
+        #expect(operation.finish(withError: TestError.first))
+        #expect(!operation.isFinished && !operation.isCancelled)
+        compound.cancel(withError: TestError.reason)
+        #expect(operation.isCancelled)
+        try? await compound.finished()
+        #expect(operation.error as? TestError == .first)
+    }
+
     @Test("A cancelled closure's output stands, and the reason takes the place of its error", arguments: [false, true])
     func cancelled(isIgnored: Bool) async throws {
         let (begun, never) = (Gate(), Gate())
