@@ -277,4 +277,17 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
         #expect(await read(events).isEmpty)
     }
+
+    @Test("One that only the library knows has no events, and keeps no observer") func hidden() async throws {
+        let (first, second) = (Step.increment("first"), Step.increment("second"))
+        let next = Step<(Int, Int), Int>("next") { $0.finish(with: $1.0 + $1.1) }
+        let macro = MacroOperation(Step.increment("load")).then(concurrently: first, second).then(next)
+        let join = try #require(next.dependencies.first as? AsyncOperation)
+        let tracker = LeakTracker()
+        join.addObserver(tracker.track(EventRecorder { _, _ in Issue.record("An event") }))
+        await tracker.expectAllReleased()
+        let events = join.events
+        #expect(try await OperationQueue().run(macro.with(input: 1)) == 6)
+        #expect(await read(events).isEmpty)
+    }
 }

@@ -2,26 +2,22 @@ import Foundation
 
 // Callers hold no lock.
 extension AsyncOperation {
-    /// The observers of all operations, and of what is around this one, those of the outermost composite first; `nil` if there
-    /// is no observer in the process.
-    ///
-    /// Complexity: linear in the composites around the operation.
-    @inline(__always)
-    private var outerObservers: ObserverList? { ObserverList.isObserving ? findOuterObservers() : nil }
-
     /// Takes a step in which something happens, with the lock held and the observers that are around the operation then; `nil` if there
     /// is none in the process. They are looked up before, and once more if one was added meanwhile.
     @inline(__always)
     func withObservers<Answer>(_ step: (inout State, _ outer: ObserverList?) -> Answer) -> Answer {
         while true {
             let additions = ObserverList.additionCount
-            let outer = outerObservers
+            let outer = ObserverList.isObserving ? findOuterObservers() : nil
             let answer = withState { ObserverList.additionCount == additions ? step(&$0, outer) : nil }
             if let answer { return answer }
         }
     }
 
-    /// Not inlined, because what has no observers should not pay for the size of this.
+    /// The observers of all operations, and of what is around this one, those of the outermost composite first. Not inlined, because
+    /// what has no observers should not pay for the size of this.
+    ///
+    /// Complexity: linear in the composites around the operation.
     @inline(never)
     private func findOuterObservers() -> ObserverList? {
         if ObserverRegistration.outerCount.value == 0 { return [] }
@@ -111,7 +107,7 @@ extension AsyncOperation {
         let registration = ObserverRegistration(observer, isOuter: children != nil)
         defer { registration.added() }
         return withState { state in
-            if state.lifecycle.isFinished { return false }
+            if state.lifecycle.isFinished || state.eventQueue === EventQueue.hidden { return false }
             state.requiredEventQueue().observers.add(registration)
             return true
         }
