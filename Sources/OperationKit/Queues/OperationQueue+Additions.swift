@@ -40,6 +40,7 @@ extension OperationQueue {
         let delayOperation = DelayOperation(for: delay, name: "delay of \(operation.displayName)")
         if let clock = clock ?? (operation as? AsyncOperation)?.clock { delayOperation.clock = clock }
         operation.addDependency(delayOperation)
+        becomesKnown()
         addOperation(operation)
         operation.announceReadiness()
         delayOperation.start()

@@ -92,6 +92,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
     ///   put on the queue. If the operation is cancelled or finished before its turn, the reason or the error that it
     ///   was given, or else `CancellationError`.
     nonisolated(nonsending) func waitForPlace(on queue: OperationQueue) async throws {
+        queue.becomesKnown()
         do {
             try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { continuation in

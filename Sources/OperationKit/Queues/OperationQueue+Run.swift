@@ -110,10 +110,15 @@ extension OperationQueue {
         if !operation.isFinished, let error = operation.endingErrorAfterWait { throw error }
     }
 
+    /// Descriptions say what is on the queue from now on, where that is recorded.
+    func becomesKnown() {
+        if ExecutionRecording.current != .off { KnownQueues.shared.insert(self) }
+    }
+
     /// Adds operations and suspends until all of them are finished. Cancelling the task cancels them, and those that will not run
     /// any more are not waited for.
     private nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
-        if ExecutionRecording.current != .off { KnownQueues.shared.insert(self) }
+        becomesKnown()
         let waits = operations.map { (operation: $0, id: TaskWaiter()) }
         await withCancellationDelivered {
             for operation in operations { operation.cancel() }

@@ -48,6 +48,28 @@ import OperationKitTestSupport
         try await end
     }
 
+    @Test(
+        "A closure that a task runs, and an operation with a delay, are found on a queue that has started none",
+        .enabled(if: OperationDiagnostics.level != .off))
+    func knownBefore() async throws {
+        let queues = ["closures", "delays"].map { name in
+            let queue = OperationQueue()
+            queue.name = name
+            queue.isSuspended = true
+            return queue
+        }
+        async let closure: Void = queues[0].run(name: "closure") {}
+        while queues[0].operationCount == 0 { await Task.yield() }
+        let operation = ScriptedOperation("delayed")
+        queues[1].addOperation(operation, after: .zero)
+        #expect(operation.debugDescription == "“delayed”: ready, but its queue “delays” is suspended")
+        let unstarted = OperationDiagnostics.queuesWithUnstarted
+        #expect(queues.allSatisfy { unstarted.contains($0) })
+        for queue in queues { queue.isSuspended = false }
+        try await closure
+        try await operation.finished()
+    }
+
     @Test("A queue lists its operations of any class, those that are executing first, and says why the others wait")
     func wholeQueue() async {
         let (queue, first) = await Self.knownQueue(limit: 1)
