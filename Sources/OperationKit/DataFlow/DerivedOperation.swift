@@ -43,7 +43,7 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
             self.source = source
             if sequel != nil { steps.children.changeProgress { $0.added(1) } }
         }
-        input = source.input
+        takeInput(of: source)
     }
 
     // What users know of it.

@@ -62,7 +62,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         self.init(steps: MacroSteps(), first: first, source: first)
         self.name = name
         append(first, weight: progressWeight)
-        input = first.input
+        takeInput(of: first)
     }
 
     private init(steps: MacroSteps, first: (any InputReceiver<Input>)?, source: any OutputSource<Output>) {
@@ -232,13 +232,10 @@ extension MacroOperation {
             steps.children.detach()
         }
         let macro = MacroOperation<Input, Next>(
-            steps: taken == nil ? MacroSteps() : steps, first: taken == nil ? nil : first, source: newSource)
+            steps: refusal == nil ? steps : MacroSteps(), first: refusal == nil ? first : nil, source: newSource)
         pass(to: macro)
-        if let taken {
-            append(macro, taken)
-        } else {
-            macro.steps.refuse { chain in refusal ?? ChainError.alreadyStarted(chain: chain) }
-        }
+        if let taken { append(macro, taken) }
+        if let refusal { macro.steps.refuse { _ in refusal } }
         return macro
     }
 

@@ -140,10 +140,15 @@ extension IOOperation {
         return refusal
     }
 
+    /// Takes the input of an operation that becomes part of this one, or what that runs on without one.
+    func takeInput(of other: IOOperation<Input, some Sendable>) {
+        (input, defaultInput) = (other.input, other.defaultInput)
+    }
+
     /// Gives a longer chain the name, the input, and a cancellation or an error of this one that has come before.
     func pass(to chain: IOOperation<Input, some Sendable>) {
         chain.name = name
-        chain.input = input
+        chain.takeInput(of: self)
         if let error = withState({ $0.lifecycle.earlyError }), error as? ChainError != .consumed(chain: displayName) {
             chain.finish(withError: error)
         }

@@ -22,6 +22,29 @@ import OperationKitTestSupport
         #expect(log.events == ["block 4", "dependent 4"])
     }
 
+    /// Needs no input.
+    private final class Greet: IOOperation<String, Int>, @unchecked Sendable {
+        override init() {
+            super.init()
+            defaultInput = "hello"
+        }
+
+        override func main(input: String) { finish(with: input.count) }
+    }
+
+    @Test("What is made of an operation that runs without an input runs without one, too", arguments: Start.allCases)
+    func defaultInput(start: Start) async throws {
+        let operations: [IOOperation<String, Int>] = [
+            Greet(), Greet().map { $0 }, Greet().mapError { $0 }, Greet().recover { _ in 0 },
+            Greet().map { $0 }.recoverRun { _ in TaskOperation { 0 } }, MacroOperation(Greet()),
+            MacroOperation(Greet()).then(Step("same") { $0.finish(with: $1) }),
+        ]
+        for operation in operations {
+            await start(operation)
+            #expect(try await operation.value == 5)
+        }
+    }
+
     /// Operations that miss something, and what.
     private static let missing: [(make: @Sendable () -> AsyncOperation, error: IOOperationError)] = [
         ({ Measure() }, .missingInput(operation: "step")),
