@@ -2,6 +2,9 @@ import Foundation
 
 /// The operation that a progress belongs to.
 protocol ProgressOwner: AnyObject, Sendable {
+    /// Whether its progress is computed, and not set.
+    var isComposite: Bool { get }
+
     /// Called when the progress is cancelled, on the thread that cancels it.
     func cancel()
 
@@ -86,12 +89,12 @@ final class OperationProgress: Progress, @unchecked Sendable {
     override var totalUnitCount: Int64 {
         get { shownUnits?.total ?? super.totalUnitCount }
         // A total of 0 counts as unknown as long as the work goes on: Foundation divides by it on Linux.
-        set { if weightedUnits == nil { change { set(total: newValue == 0 ? -1 : newValue) } } }
+        set { if owner?.isComposite != true { change { set(total: newValue == 0 ? -1 : newValue) } } }
     }
 
     override var completedUnitCount: Int64 {
         get { shownUnits?.completed ?? super.completedUnitCount }
-        set { if weightedUnits == nil { change { set(completed: newValue) } } }
+        set { if owner?.isComposite != true { change { set(completed: newValue) } } }
     }
 
     #if canImport(ObjectiveC)

@@ -209,4 +209,22 @@ import OperationKitTestSupport
             #expect(progress.completedUnitCount == completed && progress.totalUnitCount == total)
         }
     }
+
+    @Test("Units that are set on the progress of a composite are ignored, also where its parts have no weights")
+    func unitsOfComposites() {
+        let attempt: @Sendable (Int) -> TaskOperation<Int> = { _ in TaskOperation { 1 } }
+        let composites: [AsyncOperation] = [
+            RetryOperation(makeOperation: attempt), HedgedOperation(after: .seconds(1), makeOperation: attempt),
+            CompoundOperation(), MacroOperation(Step.increment("step")),
+        ]
+        for composite in composites {
+            let around = CompoundOperation(operations: [composite])
+            let (progress, total) = (composite.progress, composite.progress.totalUnitCount)
+            _ = around.progress
+            progress.completedUnitCount = 1
+            progress.totalUnitCount = 1
+            #expect(progress.completedUnitCount == 0 && progress.totalUnitCount == total, "\(composite)")
+            #expect(around.progress.fractionCompleted == 0, "\(composite)")
+        }
+    }
 }
