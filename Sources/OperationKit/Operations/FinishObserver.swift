@@ -9,7 +9,7 @@ package final class FinishObserver: FinishObserving, Sendable {
         let operation: Operation?
         let body: @Sendable () -> Void
         /// `nil` for an `AsyncOperation`.
-        var dependent: FinishDependent?
+        var dependent: EndDependent?
     }
 
     /// `nil` once the watch is over.
@@ -29,9 +29,9 @@ package final class FinishObserver: FinishObserving, Sendable {
         if let operation = operation as? AsyncOperation {
             if operation.observeFinish(self) != nil { report() }
         } else {
-            let dependent = FinishDependent(on: self)
+            let dependent = EndDependent()
             watch.withLock { $0?.dependent = dependent }
-            dependent.observe(operation)
+            dependent.observe(operation) { self.report() }
         }
     }
 
@@ -52,7 +52,7 @@ package final class FinishObserver: FinishObserving, Sendable {
         watch.withLock { $0.take() }
     }
 
-    fileprivate func report() {
+    private func report() {
         // What is taken is released after the call.
         let ended = takeWatch()
         ended?.body()
@@ -76,20 +76,16 @@ extension Operation {
 }
 
 #if canImport(ObjectiveC)
-/// An operation that depends on the watched one, and reports when it can start. Each has a queue of its own, because a
+/// An operation that depends on another one, and reports when it can start. Each has a queue of its own, because a
 /// queue checks all its waiting operations whenever one of them finishes.
-private final class FinishDependent: AsyncOperation, @unchecked Sendable {
-    private let observer: FinishObserver
+final class EndDependent: AsyncOperation, @unchecked Sendable {
+    private var report: (@Sendable () -> Void)?
 
-    init(on observer: FinishObserver) {
-        self.observer = observer
-        super.init()
+    func observe(_ operation: Operation, _ report: @escaping @Sendable () -> Void) {
+        self.report = report
         hideFromObservers()
-    }
-
-    func observe(_ operation: Operation) {
         addDependency(operation)
-        OperationQueue().addOperation(self)
+        PrivateQueue().addOperation(self)
     }
 
     /// Cancelled first: removing the dependency makes it ready.
@@ -99,52 +95,40 @@ private final class FinishDependent: AsyncOperation, @unchecked Sendable {
     }
 
     override func main() {
-        observer.report()
+        report?()
         finish()
     }
 }
 #else
-private final class FinishDependent: EndDependent, @unchecked Sendable {
-    private let observer: FinishObserver
-
-    init(on observer: FinishObserver) {
-        self.observer = observer
-    }
-
-    override func operationEnded() {
-        observer.report()
-    }
-}
-
 /// An operation that depends on another one, on no queue, to notice its end.
 ///
 /// On Linux an operation that finishes asks each of its dependents whether it `isReady`, on its own thread and without
 /// holding a lock. So the dependent need not be started, nor be on a queue.
 ///
 /// It keeps itself alive until then, because the other operation holds its dependents unretained.
-class EndDependent: Operation, @unchecked Sendable {
+final class EndDependent: Operation, @unchecked Sendable {
     private let ends = AtomicCounter()
+    private var report: (@Sendable () -> Void)?
 
-    final func observe(_ operation: Operation) {
+    /// Calls a closure once, on the thread that ends the operation.
+    func observe(_ operation: Operation, _ report: @escaping @Sendable () -> Void) {
+        self.report = report
         _ = unsafe Unmanaged.passRetained(self)
         // Foundation also asks here whether it is ready, in case the operation has finished.
         addDependency(operation)
     }
 
-    /// Called once, on the thread that ended the operation.
-    func operationEnded() {}
-
     /// Ends the watch. An operation that is finishing at this moment has retained the dependent.
-    final func end(_ operation: Operation) {
+    func end(_ operation: Operation) {
         let isFirst = ends.add(1) == 1
         removeDependency(operation)
         if isFirst { unsafe Unmanaged.passUnretained(self).release() }
     }
 
-    final override var isReady: Bool {
+    override var isReady: Bool {
         guard super.isReady else { return false }
         if ends.add(1) == 1 {
-            operationEnded()
+            report?()
             unsafe Unmanaged.passUnretained(self).release()
         }
         return true

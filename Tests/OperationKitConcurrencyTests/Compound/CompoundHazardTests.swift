@@ -163,4 +163,30 @@ import OperationKitTestSupport
         #expect(mostAlive.value <= 30)
         await tracker.expectAllReleased()
     }
+
+    #if os(Linux)
+    /// Ends inside its `start()`, and announces nothing. A queue of Foundation's on Linux finds that out.
+    private final class Unannounced: Operation, @unchecked Sendable {
+        private let isReadyNow: Shared<Bool>
+        private let hasEnded = Shared(false)
+
+        init(_ isReadyNow: Shared<Bool>) { self.isReadyNow = isReadyNow }
+
+        override var isAsynchronous: Bool { true }
+        override var isReady: Bool { isReadyNow.value }
+        override var isFinished: Bool { hasEnded.value }
+        override func start() { hasEnded.value = true }
+    }
+
+    @Test(
+        "A child of another class that ends in its `start()` without saying so ends its compound",
+        arguments: [true, false])
+    func unannounced(isReady: Bool) async throws {
+        let isReadyNow = Shared(isReady)
+        let compound = CompoundOperation(operations: [Unannounced(isReadyNow)])
+        OperationQueue().addOperation(compound)
+        isReadyNow.value = true
+        try await compound.finished()
+    }
+    #endif
 }

@@ -273,4 +273,22 @@ import OperationKitTestSupport
             _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2)
         }
     }
+
+    @Test("A child that is added again before its `start()` has returned keeps its new place")
+    func addedAgainDuringItsStart() {
+        var machine = ReadinessStateMachine(limit: 1)
+        let operation = BlockOperation {}
+        let slot = machine.table.insert(operation)
+        machine.started()
+        machine.registered(slot, priority: .normal)
+        _ = machine.requestWorkerIfNeeded()
+        _ = machine.places.workerStarted()
+        _ = machine.startNext()
+        machine.ended(slot)
+        let isSame = machine.table.insert(operation) == slot
+        machine.registered(slot, priority: .normal)
+        machine.detached(slot)
+        let next = machine.startNext()
+        #expect(isSame && next == slot)
+    }
 }

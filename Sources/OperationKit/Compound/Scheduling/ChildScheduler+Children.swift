@@ -219,7 +219,7 @@ extension ChildScheduler {
         if !isExecuting, !isStartable { return update { $0.handedToQueue(child, step: step) } }
         observe(child)
         // It may have finished meanwhile: its `start()` copes with that.
-        if !isExecuting { startOnWorker(operation) }
+        if !isExecuting { startForeign(operation) }
         return update { $0.detached(child, step: step) }
     }
 
@@ -257,7 +257,10 @@ extension ChildScheduler {
     #if !canImport(ObjectiveC)
     private func enqueueStarter(of child: ChildReference) {
         let starter = ForeignChildStarter(child, self)
-        ForeignChildObserver(child, self, starter).observe(child.operation)
+        EndDependent().observe(child.operation) {
+            self.foreignChildEnded(child)
+            starter.childEnded()
+        }
         queue.addChild(starter)
         starter.announceReadiness()
         update { $0.waitsOnQueue(child) }
@@ -266,14 +269,10 @@ extension ChildScheduler {
     #endif
 
     private func observe(_ child: ChildReference) {
-        #if canImport(ObjectiveC)
-        FinishObserver(child.operation) { self.foreignChildEnded(child) }
-        #else
-        ForeignChildObserver(child, self).observe(child.operation)
-        #endif
+        EndDependent().observe(child.operation) { self.foreignChildEnded(child) }
     }
 
-    func foreignChildEnded(_ child: ChildReference) {
+    private func foreignChildEnded(_ child: ChildReference) {
         ended(child, error: child.operation.endingError)
     }
 }

@@ -1,6 +1,17 @@
-#if !canImport(ObjectiveC)
 import Foundation
 
+extension ChildScheduler {
+    /// Starts an asynchronous child of another library. On Linux, a queue notices one that has ended without announcing it, and so
+    /// does this. To announce an end twice does nothing.
+    func startForeign(_ operation: Operation) {
+        startOnWorker(operation)
+        #if !canImport(ObjectiveC)
+        if operation.isFinished { operation.didChangeValue(forKey: "isFinished") }
+        #endif
+    }
+}
+
+#if !canImport(ObjectiveC)
 /// Takes the place of an asynchronous child of another library on the private queue, and starts the child once it is ready.
 ///
 /// Such a child may finish at any moment, also inside its own `cancel()`, and a queue that it is on would trap, or go on using
@@ -47,7 +58,7 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
             return !state.childHasEnded
         }
         deadline.end()
-        if begins { scheduler.startOnWorker(child.operation) }
+        if begins { scheduler.startForeign(child.operation) }
     }
 
     /// Lets the queue look again after 1 ms, and again later, less and less often, until it has started this.
@@ -70,25 +81,6 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
             return state.hasStarted
         }
         didChangeValue(forKey: hasStarted ? "isFinished" : "isReady")
-    }
-}
-
-/// Reports the end of a child that is no `AsyncOperation`, on the thread that ended it.
-final class ForeignChildObserver: EndDependent, @unchecked Sendable {
-    private let child: ChildReference
-    private let scheduler: ChildScheduler
-    /// Takes the place of the child on the private queue, if it has one there.
-    private let starter: ForeignChildStarter?
-
-    init(_ child: ChildReference, _ scheduler: ChildScheduler, _ starter: ForeignChildStarter? = nil) {
-        self.child = child
-        self.scheduler = scheduler
-        self.starter = starter
-    }
-
-    override func operationEnded() {
-        scheduler.foreignChildEnded(child)
-        starter?.childEnded()
     }
 }
 #endif

@@ -184,12 +184,13 @@ extension ReadinessStateMachine {
         places.waitsOnQueue()
     }
 
-    /// `start()` of a child returned, and the child has not ended. The report of its end may be under way.
+    /// `start()` of a child returned, and the child has not ended. The report of its end may be under way. One that has ended
+    /// meanwhile may have been added again.
     mutating func detached(_ slot: Int) {
         switch table.records[slot].phase {
         case .starting: table.records[slot].phase = .detached
         case .ending(.worker): table.records[slot].phase = .ending(.detached)
-        default: preconditionFailure("OperationKit: a worker leaves a child that is \(table.records[slot].phase)")
+        default: return
         }
         places.detached()
     }
