@@ -182,7 +182,7 @@ public struct Workflow: Sendable {
 
     /// Suspends for some time, which is a wait for descriptions and timelines. No thread waits.
     ///
-    /// If several sleeps overlap, it is the one that began last.
+    /// If several sleeps overlap, it is that of the latest ones which is not over.
     ///
     /// ``AsyncOperation/clock`` of the workflow measures the time, also while the workflow is suspended.
     ///
@@ -203,8 +203,9 @@ public struct Workflow: Sendable {
     private func wait(for operation: Operation, progress: Double) async throws {
         // In this order, what is not a number counts as 0.
         let weight = Int64(min(1, max(0, progress)) * Double(Self.unitCount))
-        try await withCancellationDelivered {
-            operation.cancel()
+        try await withCancellationDelivered { [children] in
+            // Not one that is part of another operation, which is refused.
+            if operation.isPart(of: children) || operation.setParent(nil, from: nil) { operation.cancel() }
         } during: {
             try await children.runChild(operation, weight: weight)
         }

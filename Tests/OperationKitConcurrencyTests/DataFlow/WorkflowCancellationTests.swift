@@ -177,4 +177,42 @@ import OperationKitTestSupport
             try await kept.value?.run(ScriptedOperation("late"))
         }
     }
+
+    @Test("In a cancelled task, `run` cancels what it is given, but not what is part of another operation")
+    func runAfterCancellation() async {
+        let (other, own) = (ScriptedOperation.idle("other"), ScriptedOperation.idle("own"))
+        let owner = CompoundOperation(operations: [other])
+        owner.start()
+        let refusal = Shared<(any Error)?>(nil)
+        let workflow = WorkflowOperation { flow in
+            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            do { try await flow.run(other) } catch { refusal.value = error }
+            try await flow.run(own)
+        }
+        workflow.start()
+        await #expect(throws: CancellationError.self) { try await workflow.finished() }
+        #expect(refusal.value is CompoundAdditionError && !other.isCancelled && own.isFinished)
+        other.finish()
+        try? await owner.finished()
+        #expect(owner.error == nil)
+    }
+
+    @Test("Children start while the body computes, whatever thread it does that on")
+    func childrenOfABusyBody() async throws {
+        let (hasBegun, mayGoOn) = (Gate(), Gate())
+        let workflow = Shared<WorkflowOperation<Void, Void>?>(nil)
+        @Sendable func compute() { mayGoOn.pass() }
+        let operation = WorkflowOperation { flow in
+            // The body goes on on the thread of this one.
+            try await flow.run(ThrowingBlockOperation {})
+            try workflow.value?.addOperation(ThrowingBlockOperation { hasBegun.open() })
+            compute()
+        }
+        workflow.value = operation
+        OperationQueue().addOperation(operation)
+        await hasBegun.opened()
+        mayGoOn.open()
+        workflow.value = nil
+        try await operation.finished()
+    }
 }

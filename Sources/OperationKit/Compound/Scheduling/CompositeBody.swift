@@ -215,7 +215,9 @@ extension CompositeBody {
     /// - Returns: Whether the current thread is a worker that runs the body, and goes on with the children.
     func takesWorkerRequest() -> Bool {
         state.withLock { state in
-            guard let stay = state.stay, stay.isRunning, stay.isWorker, stay.thread == ObjectIdentifier(Thread.current)
+            // One that waits for no child may go on for long.
+            guard let stay = state.stay, stay.isRunning, stay.isWorker, !state.waits.isEmpty,
+                stay.thread == ObjectIdentifier(Thread.current)
             else {
                 return false
             }
