@@ -23,8 +23,8 @@ extension BindingTarget {
     ///
     /// The value is read and written on the thread that starts this operation, before its conditions, after `source` has
     /// finished. Several bindings take effect in the order in which they were made. One that is made after the start has
-    /// no effect, which debug builds report (``MisuseReport/lateDependency(operation:dependency:)``). Complexity: O(1),
-    /// plus that of `addDependency(_:)`.
+    /// no effect, which debug builds report (``MisuseReport/lateDependency(operation:dependency:)``). Complexity: linear
+    /// in the bindings that are there, as is `addDependency(_:)`.
     ///
     /// If `source` failed or was cancelled, nothing is handed over, and this operation finishes without running, with
     /// ``DependencyError/dependencyFailed(operation:dependency:error:)``. A `source` that is no ``AsyncOperation``

@@ -67,7 +67,7 @@ public struct FinishHandle<Output: Sendable>: Sendable {
     /// `cancel()`, also while the closure is on the stack of another thread. If the operation is cancelled already, it is
     /// called immediately, before this method returns, on this thread, and so are those registered before that the other
     /// thread has not come to. The one that the other thread is in is not waited for. An end of the operation waits for the
-    /// handlers, so a handler must not wait for the end. No lock is held during the call, so the handler may use the
+    /// handlers that the cancelling thread calls, so a handler must not wait for the end. No lock is held during the call, so the handler may use the
     /// operation freely: it may end it, or stop the work that will. What it does must be safe while the closure runs;
     /// ``AsyncOperation/didCancel()`` of a subclass waits for that instead.
     ///
@@ -201,7 +201,7 @@ public struct WorkHandle: Sendable {
     /// `cancel()`, also while the closure is on the stack of another thread. If the operation is cancelled already, it is
     /// called immediately, before this method returns, on this thread, and so are those registered before that the other
     /// thread has not come to. The one that the other thread is in is not waited for. An end of the operation waits for the
-    /// handlers, so a handler must not wait for the end. No lock is held during the call, so the handler may use the
+    /// handlers that the cancelling thread calls, so a handler must not wait for the end. No lock is held during the call, so the handler may use the
     /// operation freely. What it does must be safe while the work goes on.
     ///
     /// A handler that is never called is released when the operation ends. One that is registered after that is dropped.

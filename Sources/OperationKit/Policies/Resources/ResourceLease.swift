@@ -94,6 +94,8 @@ final class ResourceLease: StartGate, StartLease {
             }
             return answer
         }
+        // Another thread may have stored an older one of two holders meanwhile.
+        if state.withLock({ $0.holder != nil }) { surroundingsChanged(of: operation) }
         switch answer {
         case .granted: return try allow(operation)
         case nil: return true
