@@ -17,6 +17,9 @@ import Foundation
 /// closure that throws `CancellationError` after `cancel(withError:)` ends the operation with that reason. If other
 /// code calls `finish(with:)` or `finish(withError:)`, the operation ends without waiting for the closure, and the task
 /// is cancelled. The closure is released when it returns, before the operation finishes.
+///
+/// What is called at the end, such as ``AsyncOperation/asyncCompletionBlock``, observers and the closure of
+/// ``IOOperation/map(to:_:)``, is called where the closure has returned: on a thread of the cooperative pool, which it must not block.
 public final class TaskOperation<Output: Sendable>: IOOperation<Void, Output>, @unchecked Sendable {
     /// The work.
     public typealias Body = @Sendable () async throws -> Output
