@@ -88,7 +88,7 @@ extension OperationCoordinator {
     /// Cancelling the task cancels them, on another thread: `Task.cancel()` may return before they are cancelled, and
     /// calls none of their code. In a task that was cancelled before, they are cancelled before any of them starts. A
     /// coordinator's own ``performOperations(_:completion:)`` is called in any case and waited for; it cannot be
-    /// cancelled.
+    /// cancelled, and has to call its completion.
     ///
     /// - Parameter operations: Operations that are on no queue and in no compound, and have not been started.
     /// - Returns: A slot for each operation, in the order given, with its error or `nil` for success. If the limit is
