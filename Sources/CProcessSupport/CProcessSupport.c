@@ -96,8 +96,10 @@ int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *co
     posix_spawnattr_setsigdefault(&attributes, &all);
     for (int i = 0; i < 3 && error == 0; i++) error = posix_spawn_file_actions_adddup2(&actions, streams[i], i);
     if (error == 0 && directory) error = posix_spawn_file_actions_addchdir_np(&actions, directory);
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 34)  // Inside: elsewhere the preprocessor does not know the macro.
     if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
+#endif
 #endif
     if (!environment) environment = own_environment();
     if (error == 0) error = posix_spawn(process, path, &actions, &attributes, arguments, environment);
