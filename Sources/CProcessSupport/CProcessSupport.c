@@ -110,7 +110,7 @@ int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *co
 
 int ok_exit_descriptor(pid_t process) {
 #if defined(__linux__) && defined(SYS_pidfd_open)
-    return (int)syscall(SYS_pidfd_open, process, 0);  // Linux 5.3. It closes on exec.
+    return above_standard_streams((int)syscall(SYS_pidfd_open, process, 0));  // Linux 5.3. It closes on exec.
 #elif defined(__APPLE__)
     int queue = kqueue();
     if (queue < 0) return -1;

@@ -135,6 +135,19 @@ struct ProcessLaunchTests {
         }
     }
 
+    @Test("What tells of the end of a program takes the number of no standard stream, not even of one that is closed")
+    func exitDescriptor() async {
+        await #expect(processExitsWith: .success) {
+            close(0)
+            let operation = ProcessOperation("sleep", ["1000"])
+            operation.start()
+            let taken = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/0")
+            operation.cancel()
+            try? await operation.finished()
+            exit(taken?.contains("pidfd") == true ? EXIT_FAILURE : EXIT_SUCCESS)
+        }
+    }
+
     @Test("Too many open files are an error, and the next program runs")
     func noDescriptors() async {
         await #expect(processExitsWith: .success) {
