@@ -122,7 +122,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 
     func completed(with error: (any Error)?) {
         // Once: a file that changes all the time is none.
-        if startsOver, !hasStartedOver, !operation.isCancelled {
+        if error == nil, startsOver, !hasStartedOver {
             (startsOver, hasStartedOver, total) = (false, true, nil)
             do {
                 try file.begin(validator: nil)
@@ -155,9 +155,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 
     /// Whether all has come of an answer that has less than was asked for, as servers may choose.
     private var wantsRest: Bool {
-        guard response?.status == 206, !wantsRange, file.validator != nil, failure == nil, !operation.isCancelled else {
-            return false
-        }
+        guard response?.status == 206, !wantsRange, file.validator != nil, failure == nil else { return false }
         return received > 0 && received == expected && file.length < whole
     }
 }

@@ -223,7 +223,8 @@ extension RequestSession: URLSessionDataDelegate {
             // What has come since a cancellation was dropped, so even all of it is no success.
             let cancellation = transfer.isCancelled ? URLError(.cancelled) : nil
             let shortness = task.requestBody?.hasShrunk == true ? URLError(.cannotOpenFile) : nil
-            transfer.handler.completed(with: transfer.isStopped ? nil : shortness ?? error ?? cancellation)
+            let isStopped = transfer.isStopped && !transfer.isCancelled
+            transfer.handler.completed(with: isStopped ? nil : shortness ?? error ?? cancellation)
         }
     }
 }

@@ -48,6 +48,35 @@ struct SharedSessionTests {
         end.open()
     }
 
+    // MARK: - What ends meanwhile
+
+    @Test("Other code that finishes a download which is about to start over ends it, and the destination is free and as it was")
+    func finishedBeforeStartingOver() async throws {
+        let folder = TemporaryFolder()
+        let destination = folder.url.appendingPathComponent("file")
+        let server = try LoopbackServer { request in
+            if request.number == 1 {
+                return [.text("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 100\r\n\r\nhalf"), .close]
+            }
+            return [request.path == "/other" ? .response(304) : .response(416)]
+        }
+        defer { server.stop() }
+        try Data("old".utf8).write(to: destination)
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        let operation = DownloadTaskOperation(to: destination)
+        let file = try PartialFile(for: destination, of: server.url())
+        let transfer = InterruptedTransfer(FileTransfer(URLRequest(url: server.url()), for: operation, file)) {
+            operation.finish(withError: TestError.first)
+        }
+        RequestSession.shared.start(transfer)
+        await transfer.completed.opened()
+        // A transfer that goes on keeps the destination.
+        _ = try await queue.run(DownloadTaskOperation(server.url("/other"), to: destination))
+        #expect(try String(contentsOf: destination, encoding: .utf8) == "old" && server.requests.count == 3)
+    }
+
     // MARK: - Compressed bodies
 
     @Test(
@@ -143,4 +172,37 @@ private final class RecordedTransfer: TransferHandler {
     func sent(_ count: Int64, of total: Int64) {}
 
     func completed(with error: (any Error)?) { outcomes.change { $0.append(error) } }
+}
+
+/// A transfer that is interrupted while its answer begins.
+private final class InterruptedTransfer: TransferHandler {
+    let completed = Gate()
+    private let transfer: any TransferHandler
+    private let interruption: @Sendable () -> Void
+
+    init(_ transfer: any TransferHandler, by interruption: @escaping @Sendable () -> Void) {
+        self.transfer = transfer
+        self.interruption = interruption
+    }
+
+    func makeTask(in session: URLSession, redirectedTo redirection: URLRequest?) -> URLSessionTask {
+        transfer.makeTask(in: session, redirectedTo: redirection)
+    }
+
+    func received(_ response: URLResponse) -> Bool {
+        defer {
+            interruption()
+            RequestSession.shared.cancel(self)
+        }
+        return transfer.received(response)
+    }
+
+    func received(_ data: Data) -> Bool { transfer.received(data) }
+
+    func sent(_ count: Int64, of total: Int64) {}
+
+    func completed(with error: (any Error)?) {
+        transfer.completed(with: error)
+        completed.open()
+    }
 }
