@@ -175,6 +175,14 @@ extension RequestSession: URLSessionDataDelegate {
             // On Linux the task has ended, and an answer now would end the program.
             return
         }
+        #if canImport(FoundationNetworking)
+        // This call has waited for the queue until the limit of idle time was over. Foundation has ended the task, and says so only by its
+        // response. An answer now would end the program.
+        if task.response != nil {
+            transfers[task.taskIdentifier]?.next = .failure(URLError(.timedOut))
+            return task.cancel()
+        }
+        #endif
         var request = request
         // Linux takes a relative one for a path from the root on, and one without a host for a path on the same server.
         if let place = response.value(forHTTPHeaderField: "Location"), let base = response.url,
@@ -209,7 +217,7 @@ extension RequestSession: URLSessionDataDelegate {
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         guard let transfer = transfers.removeValue(forKey: task.taskIdentifier) else { return }
-        if let next = transfer.next, error == nil {
+        if let next = transfer.next {
             switch next {
             case _ where transfer.isCancelled: transfer.handler.completed(with: URLError(.cancelled))
             case .success(let request):

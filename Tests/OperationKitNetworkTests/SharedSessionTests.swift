@@ -77,6 +77,34 @@ struct SharedSessionTests {
         #expect(try String(contentsOf: destination, encoding: .utf8) == "old" && server.requests.count == 3)
     }
 
+    #if os(Linux)
+    @Test("A redirection that waits for other answers longer than its request may be idle ends the request, not the program")
+    func redirectionWaits() async {
+        await #expect(processExitsWith: .success) {
+            let (asked, occupied) = (Gate(), Gate())
+            let server = try LoopbackServer { request in
+                if request.path == "/other" { return [.response()] }
+                asked.open()
+                return [.wait(occupied), .response(302, headers: ["Location": "/other"])]
+            }
+            let redirected = RecordedTransfer(server.url(), idleLimit: 2)
+            RequestSession.shared.start(redirected)
+            await asked.opened()
+            let other = RecordedTransfer(server.url("/other")) { _ in
+                occupied.open()
+                // Set when the time is over. On a busy machine that may be before the redirection.
+                for _ in 0..<1_000 where redirected.task.value?.response == nil { Thread.sleep(forTimeInterval: 0.01) }
+            }
+            RequestSession.shared.start(other)
+            for transfer in [redirected, other] {
+                await eventually("it does not end") { !transfer.outcomes.value.isEmpty }
+            }
+            let isTimedOut = (redirected.outcomes.value.first as? URLError)?.code == .timedOut
+            exit(isTimedOut && other.outcomes.value.count == 1 ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+    #endif
+
     // MARK: - Compressed bodies
 
     @Test(
@@ -149,17 +177,24 @@ struct SharedSessionTests {
 private final class RecordedTransfer: TransferHandler {
     let received = Shared(0)
     let outcomes = Shared<[(any Error)?]>([])
+    let task = Shared<URLSessionTask?>(nil)
     private let url: URL
+    private let idleLimit: TimeInterval
     private let willBegin: @Sendable (URLSession) -> Void
 
-    init(_ url: URL, willBegin: @escaping @Sendable (URLSession) -> Void = { _ in }) {
-        self.url = url
+    init(_ url: URL, idleLimit: TimeInterval = 60, willBegin: @escaping @Sendable (URLSession) -> Void = { _ in }) {
+        (self.url, self.idleLimit) = (url, idleLimit)
         self.willBegin = willBegin
     }
 
     func makeTask(in session: URLSession, redirectedTo redirection: URLRequest?) -> URLSessionTask {
         willBegin(session)
-        return session.dataTask(with: url)
+        var request = URLRequest(url: url)
+        // One that is given at the initialization counts for nothing on Linux.
+        request.timeoutInterval = idleLimit
+        let task = session.dataTask(with: request)
+        self.task.value = task
+        return task
     }
 
     func received(_ response: URLResponse) -> Bool { true }
