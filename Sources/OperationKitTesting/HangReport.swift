@@ -30,7 +30,8 @@ public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertibl
 ///
 /// When the time is over, the tree of the operations that have started in the meantime and have not finished is written to standard error, with
 /// what is on the queues where operations wait to be started, and the task of the body is cancelled. Awaited operations are cancelled with
-/// it, so the body usually ends, and the call throws a ``HangError`` with the same tree. Work that ignores cancellations keeps the body from ending; the report is there nevertheless.
+/// it, so the body usually ends, and the call throws a ``HangError`` with the same tree. Work that ignores cancellations keeps the body from
+/// ending; the report is there nevertheless. It names an operation that holds a lock which its `isFinished` takes, without saying more.
 ///
 /// A queue is known once an `AsyncOperation` has started on it, or `run(_:)` has been called, unless nothing is recorded: in
 /// release builds, set `OPERATIONKIT_DIAGNOSTICS=starts`. Otherwise, operations of other classes appear only inside a composite. Those of
@@ -178,8 +179,24 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
         let outermost = operations.filter { _, operation in
             operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
         }
-        let running = outermost.sorted { $0.key < $1.key }.map(\.value.debugDescription)
-        let waiting = OperationDiagnostics.queuesWithUnstarted.map(OperationDiagnostics.description).sorted()
-        return (running + waiting).flatMap { $0.split(separator: "\n") }.map { "  \($0)" }.joined(separator: "\n")
+        let running = outermost.sorted { $0.key < $1.key }.map { _, operation in
+            Self.answer(from: "“\(operation.displayName)”") { operation.debugDescription }
+        }
+        let waiting = Self.answer(from: "What is on the queues") {
+            OperationDiagnostics.queuesWithUnstarted.map(OperationDiagnostics.description).sorted()
+                .joined(separator: "\n")
+        }
+        return (running + [waiting]).flatMap { $0.split(separator: "\n") }.map { "  \($0)" }.joined(separator: "\n")
+    }
+
+    /// Asks on a thread of its own, which stays behind if there is no answer: what hangs may hold the lock that its `isFinished` takes.
+    private static func answer(from name: String, _ question: @escaping @Sendable () -> String) -> String {
+        let answer = Locked<String?>(nil)
+        Thread {
+            let text = question()
+            answer.withLock { $0 = text }
+        }.start()
+        _ = Patience.wait(.seconds(1)) { answer.withLock { $0 != nil } }
+        return answer.withLock(\.self) ?? "\(name): does not say what it does, and may hold a lock that it needs for that"
     }
 }

@@ -189,6 +189,26 @@ struct DoubleTests {
         }
     }
 
+    // In a process of its own: reports of other tests would wait for the operation, too.
+    @Test("An operation that holds the lock which its state takes is named in the report, and the body is cancelled")
+    func noAnswer() async {
+        await #expect(processExitsWith: .success) {
+            let stuck = SelfLockingOperation()
+            let group = CompoundOperation(name: "group", operations: [stuck])
+            let other = ManualOperation<Void, Void>(name: "other")
+            let error = await #expect(throws: HangError.self) {
+                try await withHangReport(after: .seconds(1)) {
+                    let queue = OperationQueue()
+                    for operation in [group, other] { queue.addOperation(operation) }
+                    await Gate().opened()
+                }
+            }
+            let lines = (error?.tree ?? "").split(separator: "\n")
+            let isNamed = lines.contains { $0.hasPrefix("  “group”: does not say") }
+            exit(isNamed && lines.contains { $0.hasPrefix("  “other”: executing") } ? EXIT_SUCCESS : EXIT_FAILURE)
+        }
+    }
+
     @Test("A body that ends in time gives what it returns, and what it throws")
     func noHang() async throws {
         #expect(try await withHangReport(after: .seconds(60)) { 7 } == 7)
@@ -235,6 +255,19 @@ struct DoubleTests {
 extension Result where Failure == any Error {
     fileprivate init(_ body: () async throws -> Success) async {
         do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
+
+/// An operation whose work never ends, and holds the lock of its state.
+private final class SelfLockingOperation: Operation, @unchecked Sendable {
+    private let lock = NSLock()
+
+    override var isFinished: Bool { lock.withLock { super.isFinished } }
+
+    override func main() {
+        lock.lock()
+        Gate().pass(within: .seconds(Int64.max))
+        lock.unlock()
     }
 }
 

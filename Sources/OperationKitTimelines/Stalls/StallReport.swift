@@ -31,7 +31,8 @@ extension OperationDiagnostics {
     ///
     /// The handler is called on a queue of its own, one report after the other, with nothing locked: it may block, and do
     /// with operations what it likes. Operations that finish before it is their turn are not reported. Nothing is
-    /// kept alive by being watched. Several calls report independently of each other.
+    /// kept alive by being watched. Several calls report independently of each other. No report follows on an operation of another class
+    /// that holds the lock which its `isFinished` takes, and does not answer.
     ///
     /// May be called on any thread. Traps if the time is zero or less, because then everything would be a stall.
     ///
