@@ -57,28 +57,23 @@ struct Pipe {
 struct InputPipe {
     let descriptor: Descriptor
     private let data: Data
-    private var written = 0
+    private(set) var written = 0
 
     init(descriptor: Descriptor, data: Data) {
         self.descriptor = descriptor
         self.data = data
     }
 
-    /// Writes as much as the pipe takes.
+    /// Writes what the pipe takes, once: a program that reads as fast as this writes must not hold up the others.
     ///
     /// - Returns: Whether there is more to write. A program that does not read its input is no error.
     mutating func write() -> Bool {
-        while written < data.count {
-            let count = unsafe data.withUnsafeBytes { bytes in
-                unsafe Foundation.write(descriptor.number, bytes.baseAddress! + written, data.count - written)
-            }
-            if count > 0 {
-                written += count
-            } else if errno != EINTR {
-                return errno == EAGAIN
-            }
+        let count = unsafe data.withUnsafeBytes { bytes in
+            unsafe Foundation.write(descriptor.number, bytes.baseAddress! + written, data.count - written)
         }
-        return false
+        guard count > 0 else { return errno == EAGAIN || errno == EINTR }
+        written += count
+        return written < data.count
     }
 }
 

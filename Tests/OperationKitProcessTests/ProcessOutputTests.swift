@@ -8,6 +8,32 @@ struct ProcessOutputTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
 
+    // MARK: - Input
+
+    @Test("A large input of a program that reads it fast is written in pieces, and others have their turn between them")
+    func inputInPieces() async throws {
+        let pipe = try Pipe(ourEnd: 1, command: "test")
+        let reading = pipe.reading
+        let length = 1 << 26
+        async let total = onThread {
+            var (buffer, total) = ([UInt8](repeating: 0, count: 1 << 20), 0)
+            while total < length, case let count = unsafe read(reading.number, &buffer, buffer.count), count > 0 {
+                total += count
+            }
+            return total
+        }
+        var input = InputPipe(descriptor: pipe.writing, data: Data(count: length))
+        var (largest, goesOn) = (0, true)
+        while goesOn {
+            let before = input.written
+            goesOn = input.write()
+            largest = max(largest, input.written - before)
+        }
+        #expect(await total == length)
+        // As much as a pipe holds.
+        #expect(largest <= 1 << 16)
+    }
+
     // MARK: - Lines and cancellation
 
     enum Ending: CaseIterable, Sendable { case signal, accepted, afterExit, finishedByOthers }
