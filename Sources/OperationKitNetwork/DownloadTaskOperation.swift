@@ -35,7 +35,8 @@ public struct DownloadOutput: Sendable {
 /// can't be resumed.
 ///
 /// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or `If-Modified-Since`,
-/// and 204. The `status` of the ``DownloadOutput/response`` tells it from others.
+/// any other from 300 to 399 that is not followed, 204, 205, and any after the method HEAD. The `status` of the
+/// ``DownloadOutput/response`` tells it from others. Any other status below 400 has a file: the text of a 202 replaces the one that is there.
 ///
 /// Two operations must not load to the same destination at the same time: the second one ends with ``DownloadError/destinationInUse(_:)``.
 ///
