@@ -49,8 +49,8 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     /// Whether the request itself asks for a part. That is all of its answer, and another part can't follow it.
     private var wantsRange: Bool { request.value(forHTTPHeaderField: "Range") != nil }
 
-    /// Whether the body could be that of a file: not that of “not modified”, of other redirections, of “no content”, of “reset content”, and
-    /// after a HEAD.
+    /// Whether the body could be that of a file: not that of “not modified”, of other redirections, of “no content” and
+    /// “reset content”, and after a HEAD.
     private func hasFile(_ response: HTTPResponse) -> Bool {
         request.httpMethod != "HEAD" && !(300..<400).contains(response.status) && ![204, 205].contains(response.status)
     }

@@ -176,8 +176,8 @@ extension RequestSession: URLSessionDataDelegate {
             return
         }
         #if canImport(FoundationNetworking)
-        // This call has waited for the queue until the limit of idle time was over. Foundation has ended the task, and says so only by its
-        // response. An answer now would end the program.
+        // This call has waited for the queue until the limit of idle time was over. Foundation has ended the task, and
+        // says so only by its response. An answer now would end the program.
         if task.response != nil {
             transfers[task.taskIdentifier]?.next = .failure(URLError(.timedOut))
             return task.cancel()

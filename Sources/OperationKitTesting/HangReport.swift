@@ -189,7 +189,8 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
         return (running + [waiting]).flatMap { $0.split(separator: "\n") }.map { "  \($0)" }.joined(separator: "\n")
     }
 
-    /// Asks on a thread of its own, which stays behind if there is no answer: what hangs may hold the lock that its `isFinished` takes.
+    /// Asks on a thread of its own, which stays behind if there is no answer: what hangs may hold the lock that its
+    /// `isFinished` takes.
     private static func answer(from name: String, _ question: @escaping @Sendable () -> String) -> String {
         let answer = Locked<String?>(nil)
         Thread {
@@ -197,6 +198,6 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
             answer.withLock { $0 = text }
         }.start()
         _ = Patience.wait(.seconds(1)) { answer.withLock { $0 != nil } }
-        return answer.withLock(\.self) ?? "\(name): does not say what it does, and may hold a lock that it needs for that"
+        return answer.withLock(\.self) ?? "\(name): does not say what it does, and may hold a lock that this needs"
     }
 }

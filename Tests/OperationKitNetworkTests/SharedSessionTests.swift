@@ -50,7 +50,7 @@ struct SharedSessionTests {
 
     // MARK: - What ends meanwhile
 
-    @Test("Other code that finishes a download which is about to start over ends it, and the destination is free and as it was")
+    @Test("Other code that finishes a download which is about to start over ends it, and its destination is as it was")
     func finishedBeforeStartingOver() async throws {
         let folder = TemporaryFolder()
         let destination = folder.url.appendingPathComponent("file")
@@ -78,7 +78,7 @@ struct SharedSessionTests {
     }
 
     #if os(Linux)
-    @Test("A redirection that waits for other answers longer than its request may be idle ends the request, not the program")
+    @Test("A redirection that waits for other answers longer than its request may be idle ends that, not the program")
     func redirectionWaits() async {
         await #expect(processExitsWith: .success) {
             let (asked, occupied) = (Gate(), Gate())

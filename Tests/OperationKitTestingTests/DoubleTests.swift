@@ -204,7 +204,7 @@ struct DoubleTests {
                 }
             }
             let lines = (error?.tree ?? "").split(separator: "\n")
-            let isNamed = lines.contains { $0.hasPrefix("  “group”: does not say") }
+            let isNamed = lines.contains { $0.hasPrefix("  “group”: does not say what it does") }
             exit(isNamed && lines.contains { $0.hasPrefix("  “other”: executing") } ? EXIT_SUCCESS : EXIT_FAILURE)
         }
     }
