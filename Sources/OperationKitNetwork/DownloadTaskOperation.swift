@@ -23,22 +23,28 @@ public struct DownloadOutput: Sendable {
 /// OperationQueue().addOperation(film)
 /// ```
 ///
-/// The body is written to a file beside the destination, whose name ends in `.partial`, in bounded memory. When all of it has come, that
-/// file takes the place of the destination. What else has that name, or the one that ends in `.partial-note`, a folder or a link, stays
-/// as it is: the operation ends with ``DownloadError/cannotWrite(_:error:)``, which names it.
+/// The body is written to a file beside the destination, whose name ends in `.partial`, and which only its user can
+/// read. When all of it has come, that file takes the place of the destination, with the mode of the file that was
+/// there, or of a new one. If the destination is a symbolic link to a file, that file is replaced, and the part is
+/// beside it. What else has the name of the part, or the one that ends in `.partial-note`, a folder or a link, stays
+/// as it is: the operation ends with ``DownloadError/cannotWrite(_:error:)``, which names it. The body is not kept in
+/// memory, except on Linux what the disk has not taken.
 ///
-/// If the download breaks off or is cancelled, what has come is kept, provided that the server says by a strong `ETag` or a
-/// `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the rest. If the file on the
-/// server has changed, it starts over. If such a server sends a part of what was asked for, the operation asks for the rest. From others,
-/// that is a ``TransferError`` with the code `networkConnectionLost`. A request with a `Range` of its own
-/// loads that range, and is not resumed. A body that the server sends compressed, without being asked to, is stored as it was before, and
-/// can't be resumed.
+/// If the download breaks off or is cancelled, what has come is kept, provided that the server says by a strong `ETag`
+/// or a `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the
+/// rest. Of the URL, which may have a secret in it, only a digest is stored. If the file on the server has changed, it
+/// starts over. If such a server sends a part of what was asked for, the operation asks for the rest. From others,
+/// that is a ``TransferError`` with the code `networkConnectionLost`. A request with a `Range` of its own loads that
+/// range, and is not resumed. A body that the server sends compressed, without being asked to, is stored as it was
+/// before, and can't be resumed: an `Accept-Encoding` of the request is replaced by `identity`.
 ///
-/// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or `If-Modified-Since`,
-/// any other from 300 to 399 that is not followed, 204, 205, and any after the method HEAD. The `status` of the
-/// ``DownloadOutput/response`` tells it from others. Any other status below 400 has a file: the text of a 202 replaces the one that is there.
+/// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or
+/// `If-Modified-Since`, any other from 300 to 399 that is not followed, 204, 205, and any after the method HEAD. The
+/// `status` of the ``DownloadOutput/response`` tells it from others. Any other status below 400 has a file: the text
+/// of a 202 replaces the one that is there.
 ///
-/// Two operations must not load to the same destination at the same time: the second one ends with ``DownloadError/destinationInUse(_:)``.
+/// Two operations, of one process or of two, must not load to the same destination at the same time: the second one
+/// ends with ``DownloadError/destinationInUse(_:)``.
 ///
 /// See ``RequestOperation`` for how it ends.
 public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unchecked Sendable {
@@ -69,7 +75,7 @@ public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unc
 
 /// What went wrong with the file of a download.
 public enum DownloadError: Sendable, LocalizedError, CustomNSError, ReportedError {
-    /// Another operation loads to the same destination. Code 1.
+    /// Another operation, perhaps of another process, loads to the same destination. Code 1.
     case destinationInUse(URL)
     /// The file could not be written. `error` is that of the system. Code 2.
     case cannotWrite(URL, error: any Error)

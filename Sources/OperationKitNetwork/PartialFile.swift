@@ -2,33 +2,44 @@ import Foundation
 
 /// The file that a download is written to until it is complete, and what is known of its origin.
 ///
-/// Belongs to one transfer at a time: to the thread that creates it, and then to the queue of the session.
+/// Belongs to one transfer at a time: to the thread that creates it, and then to the queue of the session. As long as it
+/// does, it is open and locked, so that no other transfer, of any process, writes to it. Until it is complete, only its user
+/// can read it.
 final class PartialFile: @unchecked Sendable {
     private let destination: URL
-    /// The destination with its folder, whatever leads there.
+    /// The destination, or the file behind a symbolic link.
     private let place: URL
-    private let source: URL?
+    private let origin: UInt64
     private let file: URL
     private let note: URL
-    private var handle: FileHandle?
+    private let handle: FileHandle
     /// How much is there.
     private(set) var length: Int64 = 0
     /// How the server recognizes what is there; `nil` if it cannot go on.
     private(set) var validator: String?
-    /// Whether this download has written what is there, and not an earlier one, perhaps from elsewhere.
-    private var hasBegun = false
+    /// Whether nothing is there that an earlier download has left.
+    private var isOwn: Bool
 
     /// What is kept beside the part.
-    private struct Note: Codable {
-        let url: URL?
+    struct Note: Codable {
+        /// A digest of the URL, which may have a password or a signature in it. If two URLs have the same digest, which is
+        /// unlikely, the validator tells their files apart.
+        let origin: UInt64
         let validator: String
+
+        init(origin: URL?, validator: String) {
+            self.init(origin: Self.digest(of: origin), validator: validator)
+        }
+
+        fileprivate init(origin: UInt64, validator: String) {
+            (self.origin, self.validator) = (origin, validator)
+        }
+
+        /// FNV-1a. A `Hasher` has another seed in each process.
+        fileprivate static func digest(of url: URL?) -> UInt64 {
+            (url?.absoluteString ?? "").utf8.reduce(0xcbf2_9ce4_8422_2325) { ($0 ^ UInt64($1)) &* 0x100_0000_01b3 }
+        }
     }
-
-    /// Whether this file has the destination, so that it gives it back once.
-    private var ownsDestination = false
-
-    private static let lock = NSLock()
-    nonisolated(unsafe) private static var inUse: Set<URL> = []
 
     /// Reads what an earlier download has left.
     ///
@@ -37,38 +48,36 @@ final class PartialFile: @unchecked Sendable {
     ///   - source: Where it comes from.
     /// - Throws: An error, if another download is at it, or if it is no place for a file.
     init(for destination: URL, of source: URL?) throws {
-        self.destination = destination.standardizedFileURL
-        let folder = self.destination.deletingLastPathComponent().resolvingSymlinksInPath()
-        place = folder.appendingPathComponent(self.destination.lastPathComponent)
-        self.source = source
-        file = destination.appendingPathExtension("partial")
-        note = destination.appendingPathExtension("partial-note")
-        let isFree = Self.lock.withLock { unsafe Self.inUse.insert(place).inserted }
-        guard isFree else { throw DownloadError.destinationInUse(destination) }
-        ownsDestination = true
+        self.destination = destination
+        origin = Note.digest(of: source)
         if let code = Self.problem(of: destination) {
             throw DownloadError.cannotWrite(destination, error: POSIXError(code))
         }
+        place = destination.resolvingSymlinksInPath()
+        file = place.appendingPathExtension("partial")
+        note = place.appendingPathExtension("partial-note")
         // What else has such a name belongs to others, a link with the file behind it.
-        if let other = [file, note].first(where: { !Self.isFreeForFile($0) }) {
-            throw DownloadError.cannotWrite(other, error: POSIXError(.EEXIST))
+        var status = stat()
+        if unsafe lstat(note.path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+            throw DownloadError.cannotWrite(note, error: POSIXError(.EEXIST))
         }
-        guard let data = try? Data(contentsOf: note), let known = try? JSONDecoder().decode(Note.self, from: data),
-            known.url == source,
-            let size = try? FileManager.default.attributesOfItem(atPath: file.path)[.size] as? NSNumber
+        handle = try Self.locked(file, for: destination)
+        let size = try handle.seekToEnd()
+        isOwn = size == 0
+        guard !isOwn, let data = try? Self.opened(note, O_RDONLY).readToEnd(),
+            let known = try? JSONDecoder().decode(Note.self, from: data), known.origin == origin
         else { return }
         validator = known.validator
-        length = size.int64Value
+        length = Int64(size)
     }
 
-    deinit { release() }
+    // MARK: - Places
 
     /// What would keep a complete file from being put there.
     private static func problem(of destination: URL) -> POSIXErrorCode? {
         guard destination.isFileURL else { return .EINVAL }
-        var status = stat()
         // Behind a symbolic link, too: that of `/dev/stdout` leads to what is no file.
-        guard unsafe stat(destination.path, &status) == 0 else { return nil }
+        guard let status = status(of: destination) else { return nil }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return nil
         case S_IFDIR: return .EISDIR
@@ -77,10 +86,58 @@ final class PartialFile: @unchecked Sendable {
         }
     }
 
-    /// Whether there is nothing, or a file. A link is neither.
-    private static func isFreeForFile(_ url: URL) -> Bool {
+    private static func status(of file: URL) -> stat? {
         var status = stat()
-        return unsafe lstat(url.path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG
+        return unsafe stat(file.path, &status) == 0 ? status : nil
+    }
+
+    // MARK: - Files
+
+    /// Opens a file, and neither a link nor anything else.
+    private static func opened(_ url: URL, _ flags: Int32, mode: mode_t = 0o600) throws(POSIXError) -> FileHandle {
+        // A named pipe is not waited for.
+        let number = unsafe open(url.path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode)
+        guard number >= 0 else { throw POSIXError(errno == ELOOP ? .EEXIST : lastCode) }
+        let handle = FileHandle(fileDescriptor: number, closeOnDealloc: true)
+        guard let status = status(of: handle), status.st_mode & S_IFMT == S_IFREG else { throw POSIXError(.EEXIST) }
+        return handle
+    }
+
+    private static var lastCode: POSIXErrorCode { POSIXErrorCode(rawValue: errno) ?? .EIO }
+
+    private static func status(of handle: FileHandle) -> stat? {
+        var status = stat()
+        return unsafe fstat(handle.fileDescriptor, &status) == 0 ? status : nil
+    }
+
+    /// Opens a part, which is created if there is none, and keeps other downloads from it until it is closed.
+    private static func locked(_ file: URL, for destination: URL) throws(DownloadError) -> FileHandle {
+        while true {
+            let handle: FileHandle
+            do { handle = try opened(file, O_RDWR | O_CREAT) } catch { throw .cannotWrite(file, error: error) }
+            // Some file systems have no locks.
+            if flock(handle.fileDescriptor, LOCK_EX | LOCK_NB) != 0, errno == EWOULDBLOCK {
+                throw .destinationInUse(destination)
+            }
+            // Otherwise another download has just moved it to the destination, or removed it.
+            if isSame(handle, file) {
+                fchmod(handle.fileDescriptor, 0o600)
+                return handle
+            }
+        }
+    }
+
+    /// Whether a path leads to an open file.
+    private static func isSame(_ handle: FileHandle, _ file: URL) -> Bool {
+        var found = stat()
+        guard let own = status(of: handle), unsafe lstat(file.path, &found) == 0 else { return false }
+        return own.st_dev == found.st_dev && own.st_ino == found.st_ino
+    }
+
+    /// The mode of a new file. The mask of the process can't be read without a change for all threads.
+    private func newFileMode() throws -> mode_t? {
+        defer { Self.remove(note) }
+        return Self.status(of: try Self.opened(note, O_WRONLY | O_CREAT | O_EXCL, mode: 0o666))?.st_mode
     }
 
     /// Removes a file, and nothing else.
@@ -88,65 +145,64 @@ final class PartialFile: @unchecked Sendable {
         unsafe unlink(url.path)
     }
 
-    private func release() {
-        guard exchange(&ownsDestination, with: false) else { return }
-        _ = Self.lock.withLock { unsafe Self.inUse.remove(place) }
-    }
+    // MARK: - The transfer
 
     /// Forgets what is there, because the whole comes.
     ///
     /// - Parameter validator: How the server recognizes it, if it can.
     /// - Throws: An error, if the file cannot be written.
     func begin(validator: String?) throws {
-        try? handle?.close()
-        handle = nil
         length = 0
         self.validator = validator
         try write {
             // In this order, so that a program that ends in between leaves no note about another content.
             Self.remove(note)
-            try Data().write(to: file)
-            hasBegun = true
-            if let validator { try JSONEncoder().encode(Note(url: source, validator: validator)).write(to: note) }
+            try handle.truncate(atOffset: 0)
+            isOwn = true
+            guard let validator else { return }
+            let handle = try Self.opened(note, O_WRONLY | O_CREAT | O_EXCL)
+            try handle.write(contentsOf: JSONEncoder().encode(Note(origin: origin, validator: validator)))
+            try handle.close()
         }
     }
 
     /// Adds what comes next.
     func append(_ data: Data) throws {
-        try write {
-            if handle == nil {
-                handle = try FileHandle(forWritingTo: file)
-                try handle?.seek(toOffset: UInt64(length))
-            }
-            try handle?.write(contentsOf: data)
-        }
+        try write { try handle.write(contentsOf: data) }
         length += Int64(data.count)
     }
 
     /// The download is complete.
     func moveToDestination() throws {
         try write {
-            try handle?.close()
-            handle = nil
-            // An empty body has written nothing. Any other file has been removed meanwhile if it is not there.
-            if length == 0, !FileManager.default.fileExists(atPath: file.path) { try Data().write(to: file) }
-            if unsafe rename(file.path, destination.path) != 0 {
-                throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
-            }
+            guard Self.isSame(handle, file) else { throw POSIXError(.ENOENT) }
             Self.remove(note)
+            if let mode = try Self.status(of: place)?.st_mode ?? newFileMode() {
+                fchmod(handle.fileDescriptor, mode & 0o777)
+            }
+            // The file system of a network says only at a close that it is full. The file stays open, and locked, until
+            // it has its name.
+            let copy = fcntl(handle.fileDescriptor, F_DUPFD_CLOEXEC, 0)
+            if copy >= 0, Foundation.close(copy) != 0 { throw POSIXError(Self.lastCode) }
+            if unsafe rename(file.path, place.path) != 0 { throw POSIXError(Self.lastCode) }
         }
-        release()
+        close()
     }
 
     /// The download has ended before it was complete, or the server has nothing to put there. What an earlier one has left stays.
     func stop() {
-        if hasBegun, validator == nil {
+        if isOwn, validator == nil, Self.isSame(handle, file) {
             Self.remove(file)
             Self.remove(note)
         }
-        try? handle?.close()
-        handle = nil
-        release()
+        close()
+    }
+
+    private func close() {
+        // A program that another thread is just starting has the descriptor, too, until it begins, and would keep the
+        // lock.
+        flock(handle.fileDescriptor, LOCK_UN)
+        try? handle.close()
     }
 
     private func write(_ body: () throws -> Void) throws {

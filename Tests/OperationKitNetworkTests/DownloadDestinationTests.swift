@@ -115,6 +115,169 @@ struct DownloadDestinationTests {
         #expect(try String(contentsOf: destination, encoding: .utf8) == "old")
     }
 
+    /// A server whose first answer breaks off, and which sends the rest when it is asked for that.
+    private func breakingServer() throws -> LoopbackServer {
+        try LoopbackServer { [content] request in
+            if request.number == 1 {
+                let head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\n"
+                return [.text(head), .bytes(content.prefix(50_000)), .close]
+            }
+            guard request.headers["range"] == "bytes=50000-" else { return [.response(content)] }
+            let range = "bytes 50000-\(content.count - 1)/\(content.count)"
+            return [.response(206, headers: ["Content-Range": range, "ETag": "\"1\""], Data(content[50_000...]))]
+        }
+    }
+
+    private func mode(_ file: URL) -> mode_t? {
+        var status = stat()
+        return unsafe stat(file.path, &status) == 0 ? status.st_mode & 0o777 : nil
+    }
+
+    @Test("Only its user can read a part and what is noted about it, which has no password and no signature in it")
+    func secrets() async throws {
+        let server = try breakingServer()
+        defer { server.stop() }
+        _ = try folder.file("file.partial", "old")
+        let url = try #require(URL(string: "http://me:secret@127.0.0.1:\(server.port)/film?signature=secret"))
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(url, to: destination))
+        }
+        let files = ["partial", "partial-note"].map { destination.appendingPathExtension($0) }
+        #expect(files.map(mode) == [0o600, 0o600])
+        #expect(try !String(contentsOf: files[1], encoding: .utf8).contains("secret"))
+        _ = try await queue.run(DownloadTaskOperation(url, to: destination))
+        #expect(server.requests.last?.headers["range"] == "bytes=50000-")
+    }
+
+    @Test("A download from a URL that is relative goes on where it stopped")
+    func relative() async throws {
+        let server = try breakingServer()
+        defer { server.stop() }
+        let url = try #require(URL(string: "film", relativeTo: server.url()))
+        await #expect(throws: TransferError.self) {
+            try await queue.run(DownloadTaskOperation(url, to: destination))
+        }
+        _ = try await queue.run(DownloadTaskOperation(url, to: destination))
+        #expect(server.requests.last?.headers["range"] == "bytes=50000-")
+        #expect(try Data(contentsOf: destination) == content)
+    }
+
+    @Test("A file has the mode of the one that it replaces, or else of any new file", arguments: [0o600, 0o751, nil])
+    func modes(_ old: mode_t?) async throws {
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        defer { server.stop() }
+        let new = folder.url.appendingPathComponent("new").path
+        close(unsafe open(new, O_WRONLY | O_CREAT, 0o666))
+        if let old {
+            try Data("old".utf8).write(to: destination)
+            #expect(unsafe chmod(destination.path, old) == 0)
+        }
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(mode(destination) == old ?? mode(URL(fileURLWithPath: new)))
+        #expect(folder.names == ["file", "new"])
+    }
+
+    @Test("The file behind a symbolic link is replaced, and the link stays")
+    func link() async throws {
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        defer { server.stop() }
+        let other = TemporaryFolder()
+        let file = URL(fileURLWithPath: try other.file("file", "old"))
+        try FileManager.default.createSymbolicLink(at: destination, withDestinationURL: file)
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: file) == content)
+        #expect(try FileManager.default.destinationOfSymbolicLink(atPath: destination.path) == file.path)
+        #expect(folder.names == ["file"] && other.names == ["file"])
+    }
+
+    @Test("A link that takes the place of a part while that comes is not followed", arguments: ["", "-note"])
+    func plantedLink(_ ending: String) async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { [content] _ in
+            let head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\n"
+            return [.wait(gate), .text(head), .bytes(content)]
+        }
+        defer { server.stop() }
+        let mine = URL(fileURLWithPath: try folder.file("mine", "mine"))
+        let operation = DownloadTaskOperation(server.url(), to: destination)
+        queue.addOperation(operation)
+        await eventually("nothing was sent") { !server.requests.isEmpty }
+        let part = destination.appendingPathExtension("partial" + ending)
+        try? FileManager.default.removeItem(at: part)
+        try FileManager.default.createSymbolicLink(at: part, withDestinationURL: mine)
+        gate.open()
+        try? await operation.finished()
+        #expect(try String(contentsOf: mine, encoding: .utf8) == "mine")
+        #expect(ending == "-note" || !FileManager.default.fileExists(atPath: destination.path))
+    }
+
+    @Test("A destination that another process loads to is in use")
+    func otherProcess() async throws {
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        defer { server.stop() }
+        // What another process does. The lock belongs to what was opened.
+        let part = unsafe open(destination.path + ".partial", O_RDWR | O_CREAT, 0o600)
+        #expect(flock(part, LOCK_EX) == 0)
+        await #expect(throws: DownloadError.self) {
+            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        }
+        #expect(server.requests.isEmpty && folder.names == ["file.partial"])
+        close(part)
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(try Data(contentsOf: destination) == content)
+    }
+
+    #if os(Linux)
+    @Test("A program that is started meanwhile, and has the files of this one for a moment, keeps no destination")
+    func startedProgram() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { [content] _ in [.wait(gate), .response(content)] }
+        defer { server.stop() }
+        let operation = DownloadTaskOperation(server.url(), to: destination)
+        queue.addOperation(operation)
+        await eventually("nothing was sent") { !server.requests.isEmpty }
+        // What the other program has.
+        let part = try #require(
+            (0..<10_000).first { number in
+                let file = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")
+                return file?.hasPrefix(folder.url.path) == true
+            })
+        let copy = dup(Int32(part))
+        defer { close(copy) }
+        gate.open()
+        _ = try await operation.value
+        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+        #expect(server.requests.count == 2)
+    }
+    #endif
+
+    @Test("Downloads that begin while others end leave a whole file")
+    func againAndAgain() async throws {
+        let server = try LoopbackServer { request in
+            [.response(Data(repeating: UInt8(truncatingIfNeeded: request.number), count: 10_000))]
+        }
+        defer { server.stop() }
+        let url = server.url()
+        await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask { [destination] in
+                    for _ in 0..<TestExtent.choose(25, long: 1_000) {
+                        do {
+                            let output = try await OperationQueue().run(DownloadTaskOperation(url, to: destination))
+                            let data = try Data(contentsOf: output.file)
+                            #expect(data.count == 10_000 && Set(data).count == 1)
+                        } catch DownloadError.destinationInUse {
+                            await Task.yield()
+                        } catch {
+                            Issue.record(error)
+                        }
+                    }
+                }
+            }
+        }
+        #expect(folder.names == ["file"])
+    }
+
     @Test(
         "What has the name of a part, and is no file, stays as it is, and nothing is sent",
         arguments: ["partial", "partial-note"], [false, true])

@@ -237,8 +237,8 @@ struct DownloadTests {
         var request = URLRequest(url: server.url())
         request.setValue("bytes=1000-1999", forHTTPHeaderField: "Range")
         // Left by a download of the whole.
-        let note = #"{"url":"\#(server.url())","validator":"\"1\""}"#
-        try Data(note.utf8).write(to: folder.url.appendingPathComponent("file.partial-note"))
+        let note = try JSONEncoder().encode(PartialFile.Note(origin: server.url(), validator: "\"1\""))
+        try note.write(to: folder.url.appendingPathComponent("file.partial-note"))
         try Data("half".utf8).write(to: folder.url.appendingPathComponent("file.partial"))
         await #expect(throws: TransferError.self) {
             try await queue.run(DownloadTaskOperation(request, to: destination))

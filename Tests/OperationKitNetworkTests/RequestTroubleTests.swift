@@ -90,7 +90,7 @@ struct RequestTroubleTests {
         await #expect(throws: DownloadError.self) {
             try await queue.run(DownloadTaskOperation(server.url(), to: long))
         }
-        #expect(server.requests.count == 1 && folder.names == ["link", "pipe"])
+        #expect(server.requests.isEmpty && folder.names == ["link", "pipe"])
         let types = try ["link", "pipe"].map { name in
             try FileManager.default.attributesOfItem(atPath: destination(name).path)[.type] as? FileAttributeType
         }
@@ -232,8 +232,8 @@ struct RequestTroubleTests {
         }
         for round in 0..<TestExtent.choose(20, long: 200) {
             let file = destination("\(round)")
-            let note = #"{"url":"\#(server.url("/"))","validator":"\"1\""}"#
-            try Data(note.utf8).write(to: destination("\(round).partial-note"))
+            let note = try JSONEncoder().encode(PartialFile.Note(origin: server.url("/"), validator: "\"1\""))
+            try note.write(to: destination("\(round).partial-note"))
             try Data("half".utf8).write(to: destination("\(round).partial"))
             let operation = DownloadTaskOperation(server.url("/"), to: file)
             queue.addOperation(operation)
