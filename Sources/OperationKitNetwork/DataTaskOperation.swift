@@ -15,7 +15,8 @@ public import FoundationNetworking
 /// print(try await OperationQueue().run(page).text)
 /// ```
 ///
-/// See ``RequestOperation`` for how it ends. The body is kept in memory: use a ``DownloadTaskOperation`` for one that is large.
+/// See ``RequestOperation`` for how it ends. The body is kept in memory, and nothing limits its size: use a ``DownloadTaskOperation`` for one
+/// that is large, or comes from a server that you don't trust.
 public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked Sendable {
     /// Creates an operation.
     ///

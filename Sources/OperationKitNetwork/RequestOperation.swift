@@ -18,8 +18,9 @@ public import Foundation
 /// | there is no answer, or only a part of one | ``TransferError`` |
 /// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
 ///
-/// Redirections are followed, up to twenty, without the `Authorization` if they lead to another server. Status 303, and 301 or 302 of a
-/// POST, lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream`
+/// Redirections are followed, up to twenty. One to another server, which is another scheme, host or port, drops `Authorization` and
+/// `Cookie`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go along.
+/// Status 303, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream`
 /// can't be, so that such a request ends with a ``TransferError``. So does a redirection without a URL.
 ///
 /// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The
@@ -28,7 +29,7 @@ public import Foundation
 /// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known:
 /// that of a body that is sent compressed is not. They don't go back when a redirection has the body sent again.
 ///
-/// Other code that finishes the operation stops the transfer. Nothing of what it does blocks a thread. The class has no other subclasses than these.
+/// Other code that finishes the operation stops the transfer. No thread waits for the network. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
     private var statuses: Set<Int> = []

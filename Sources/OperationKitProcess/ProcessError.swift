@@ -23,7 +23,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
     /// The program wrote more than may be captured, and was ended. Code 8.
     case outputTooLarge(command: String, maximumByteCount: Int)
 
-    /// The command, shortened.
+    /// The command, with its arguments, shortened.
     public var command: String {
         switch self {
         case .notFound(let command), .notExecutable(let command, _), .invalidDirectory(let command, _),

@@ -29,8 +29,14 @@ public import OperationKit
 /// way, and the operation does not wait for that.
 ///
 /// A program has a process group of its own. So Control-C at the terminal does not reach it, nor does it end with this process:
-/// cancel the operation. Programs that it leaves behind when it exits by itself go on, and don't hold up the operation, even if they
-/// write to its pipes: these are closed a tenth of a second after its exit, once everything that it has written itself was read.
+/// cancel the operation. The system stops a program that asks at the terminal, as `sudo`, `ssh` and `git` may do: run these so that they don't.
+///
+/// Programs that it leaves behind when it exits by itself go on, and don't hold up the operation, even if they write to its pipes: these are
+/// closed a tenth of a second after its exit, once everything that it has written itself was read. What such a program writes to a closed
+/// pipe ends it, by the signal `SIGPIPE`: give a server that is to go on a file for its log.
+///
+/// The default name of the operation, and its errors, have the arguments, so these get into logs. Pass secrets by the ``environment`` or
+/// the input.
 ///
 /// If the system says that the file of the program is open for writing (`ETXTBSY`), the start is tried again for half a second: a script
 /// that you have just written may still be open in another program that is being started.

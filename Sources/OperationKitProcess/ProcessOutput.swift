@@ -70,7 +70,8 @@ public struct ProcessOutputDestination: Sendable {
 
     let kind: Kind
 
-    /// The output of the operation, for at most 64 MiB.
+    /// The output of the operation, for at most 64 MiB of this stream. More ends the operation with
+    /// ``ProcessError/outputTooLarge(command:maximumByteCount:)``.
     public static let captured = captured(maximumByteCount: 64 << 20)
 
     /// The output of the operation.
