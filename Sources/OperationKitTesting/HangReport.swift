@@ -70,7 +70,7 @@ public func withHangReport<Value: Sendable>(
 /// the queues where operations wait to be started.
 public final class HangWatch: @unchecked Sendable {
     private let lock = NSLock()
-    private let alarm = HangAlarm()
+    private let stopped = Gate()
     private var report: HangError?
     private var isOver = false
     private var handler: (@Sendable (HangError) -> Void)?
@@ -82,8 +82,8 @@ public final class HangWatch: @unchecked Sendable {
     public init(after limit: Duration) {
         AsyncOperation.addGlobalObserver(running)
         // A thread of its own: what hangs may have taken all others.
-        Thread { [alarm, weak self] in
-            if alarm.sleep(for: limit) { self?.timePassed(limit) }
+        Thread { [stopped, weak self] in
+            if !stopped.pass(within: limit) { self?.timePassed(limit) }
         }.start()
     }
 
@@ -94,7 +94,7 @@ public final class HangWatch: @unchecked Sendable {
 
     /// Ends the watch. There is no report afterward.
     public func stop() {
-        alarm.stop()
+        stopped.open()
         lock.withLock {
             isOver = true
             handler = nil
@@ -121,30 +121,6 @@ public final class HangWatch: @unchecked Sendable {
         guard isReported else { return }
         FileHandle.standardError.write(Data("\(error)\n".utf8))
         handler?(error)
-    }
-}
-
-/// What the thread of a watch sleeps on. The thread does not hold the watch meanwhile, or it might release it with the lock held.
-private final class HangAlarm: @unchecked Sendable {
-    private let condition = NSCondition()
-    private var isStopped = false
-
-    /// Blocks until the time is over, or the alarm is stopped.
-    ///
-    /// - Returns: Whether the time is over.
-    func sleep(for limit: Duration) -> Bool {
-        let deadline = limit.fromNow
-        return condition.withLock {
-            while !isStopped, condition.wait(until: deadline) {}
-            return !isStopped
-        }
-    }
-
-    func stop() {
-        condition.withLock {
-            isStopped = true
-            condition.broadcast()
-        }
     }
 }
 
