@@ -57,8 +57,6 @@ public final class ManualClock: Clock, Sendable {
         /// In the order in which they are due, and those that are due at the same time in the order of their arrival.
         var sleepers: [Sleeper] = []
         var watchers: [Watcher] = []
-        /// Sleeps and watches that were cancelled before they began.
-        var cancelledBeforehand: Set<UInt64> = []
         var lastID: UInt64 = 0
 
         /// Whether so many sleep that are due within a duration.
@@ -163,21 +161,17 @@ public final class ManualClock: Clock, Sendable {
             }
         } onCancel: {
             let sleeper = change { state -> Sleeper? in
-                if let index = state.sleepers.firstIndex(where: { $0.id == id }) {
-                    return state.sleepers.remove(at: index)
-                }
-                state.cancelledBeforehand.insert(id)
-                return nil
+                state.sleepers.firstIndex { $0.id == id }.map { state.sleepers.remove(at: $0) }
             }
             sleeper?.continuation.resume(returning: false)
         }
-        change { _ = $0.cancelledBeforehand.remove(id) }
         if !isDue { throw CancellationError() }
     }
 
     private func add(_ sleeper: Sleeper) {
         let (answer, satisfied) = change { state -> (Bool?, [Watcher]) in
-            if state.cancelledBeforehand.contains(sleeper.id) { return (false, []) }
+            // Read with the lock held. A cancellation is marked first, and then looks for the sleeper.
+            if Task.isCancelled { return (false, []) }
             if sleeper.deadline <= state.now { return (true, []) }
             let index = state.sleepers.firstIndex { $0.deadline > sleeper.deadline } ?? state.sleepers.endIndex
             state.sleepers.insert(sleeper, at: index)
@@ -201,7 +195,7 @@ public final class ManualClock: Clock, Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isSatisfied = change { state in
-                    if state.has(count, within: duration) || state.cancelledBeforehand.contains(id) { return true }
+                    if state.has(count, within: duration) || Task.isCancelled { return true }
                     state.watchers.append(
                         Watcher(id: id, count: count, duration: duration, continuation: continuation))
                     return false
@@ -210,14 +204,9 @@ public final class ManualClock: Clock, Sendable {
             }
         } onCancel: {
             let watcher = change { state -> Watcher? in
-                if let index = state.watchers.firstIndex(where: { $0.id == id }) {
-                    return state.watchers.remove(at: index)
-                }
-                state.cancelledBeforehand.insert(id)
-                return nil
+                state.watchers.firstIndex { $0.id == id }.map { state.watchers.remove(at: $0) }
             }
             watcher?.continuation.resume()
         }
-        change { _ = $0.cancelledBeforehand.remove(id) }
     }
 }
