@@ -96,9 +96,8 @@ extension Trial {
 
     func runOnQueue() throws {
         let operation = try makeOperation()
-        let dependent = Signal()
         countEnds(of: operation, "It ran on a queue")
-        let following = BlockOperation { dependent.set() }
+        let following = BlockOperation {}
         following.addDependency(operation)
         // In this order: on Linux, Foundation never starts an operation whose dependency finishes while it is being added.
         queue.addOperation(following)
@@ -106,7 +105,7 @@ extension Trial {
         if !waitForEnd(operation) {
             foundEndlessOnQueue(operation)
             cancel(operation, "It was cancelled on a queue")
-        } else if !eventually({ dependent.isSet }) {
+        } else if !eventually({ following.isFinished }) {
             found(.announcesItsEnd, "It was finished, and an operation that depends on it did not start.")
         }
     }

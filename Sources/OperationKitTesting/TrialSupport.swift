@@ -33,15 +33,6 @@ final class Starter: @unchecked Sendable {
     var returned: Return? { lock.withLock { seen } }
 }
 
-/// Something that happens once.
-final class Signal: @unchecked Sendable {
-    private let lock = NSLock()
-    private var hasHappened = false
-
-    func set() { lock.withLock { hasHappened = true } }
-    var isSet: Bool { lock.withLock { hasHappened } }
-}
-
 /// A number that several threads increment.
 final class Counter: @unchecked Sendable {
     private let lock = NSLock()
