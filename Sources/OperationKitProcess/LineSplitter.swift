@@ -1,8 +1,8 @@
 #if os(macOS) || os(Linux)
 import Foundation
 
-/// Splits data that comes in parts into lines.
-struct LineSplitter {
+/// Splits data that comes in parts into lines. Used on the queue of a handler only.
+final class LineSplitter: @unchecked Sendable {
     /// A longer line comes in parts, so that memory is bounded.
     static let longestLine = 1 << 20
 
@@ -11,7 +11,7 @@ struct LineSplitter {
     /// More data has come.
     ///
     /// - Returns: The lines that are complete, without their line breaks.
-    mutating func append(_ data: Data) -> [String] {
+    func append(_ data: Data) -> [String] {
         var lines: [String] = []
         unsafe data.withUnsafeBytes { bytes in
             var start = 0
@@ -34,11 +34,11 @@ struct LineSplitter {
     /// There is no more data.
     ///
     /// - Returns: The last line, if it has no line break.
-    mutating func end() -> String? {
+    func end() -> String? {
         rest.isEmpty ? nil : take(rest.count)
     }
 
-    private mutating func add(_ bytes: UnsafeRawBufferPointer, to lines: inout [String]) {
+    private func add(_ bytes: UnsafeRawBufferPointer, to lines: inout [String]) {
         var start = 0
         while rest.count + bytes.count - start > Self.longestLine {
             let end = start + Self.longestLine + 1 - rest.count
@@ -57,7 +57,7 @@ struct LineSplitter {
         return places.first { rest[$0] & 0b1100_0000 != 0b1000_0000 } ?? Self.longestLine
     }
 
-    private mutating func take(_ count: Int) -> String {
+    private func take(_ count: Int) -> String {
         defer { rest.removeFirst(count) }
         return String(decoding: rest[..<count], as: UTF8.self)
     }

@@ -9,15 +9,9 @@ import Foundation
 final class ProcessMonitor: @unchecked Sendable {
     static let shared = ProcessMonitor()
 
-    private enum Command {
-        case watch(ChildProcess)
-        /// A program was asked to end. ``ChildProcess/advance(to:)`` finds out.
-        case wakeUp
-        case handlerReturned(OutputPipe)
-    }
-
     private let lock = NSLock()
-    private var commands: [Command] = []
+    /// What other threads have the thread do.
+    private var commands: [@Sendable (ProcessMonitor) -> Void] = []
     private let wakeUp: Pipe?
     /// Used on the thread only.
     private var children: [ChildProcess] = []
@@ -35,15 +29,16 @@ final class ProcessMonitor: @unchecked Sendable {
     // MARK: - Called on any thread
 
     /// Reads the pipes of a program, and reports its end to it.
-    func watch(_ child: ChildProcess) { send(.watch(child)) }
+    func watch(_ child: ChildProcess) { send { $0.children.append(child) } }
 
     /// Asks a program to end before this returns, and ends it after the grace period. Does nothing once it has ended.
     func terminate(_ child: ChildProcess, gracePeriod: Duration) {
         child.terminate(gracePeriod: gracePeriod)
-        send(.wakeUp)
+        // It finds out by itself.
+        send { _ in }
     }
 
-    private func send(_ command: Command) {
+    private func send(_ command: @escaping @Sendable (ProcessMonitor) -> Void) {
         let isFirst = lock.withLock {
             commands.append(command)
             return commands.count == 1
@@ -61,7 +56,7 @@ final class ProcessMonitor: @unchecked Sendable {
         ok_block_broken_pipe()
         while true {
             let ready = waitForEvents()
-            perform(lock.withLock { exchange(&commands, with: []) })
+            for command in lock.withLock({ exchange(&commands, with: []) }) { command(self) }
             for event in ready { handle(event) }
             let now = now
             for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
@@ -103,16 +98,6 @@ final class ProcessMonitor: @unchecked Sendable {
         var found = [Bool](repeating: false, count: groups.count)
         guard unsafe ok_groups_with_others(groups, Int32(groups.count), &found) == 0 else { return nil }
         return Set(zip(groups, found).lazy.filter(\.1).map(\.0))
-    }
-
-    private func perform(_ commands: [Command]) {
-        for command in commands {
-            switch command {
-            case .watch(let child): children.append(child)
-            case .wakeUp: break
-            case .handlerReturned(let pipe): pipe.handlerReturned()
-            }
-        }
     }
 
     // MARK: - Descriptors
@@ -170,10 +155,8 @@ final class ProcessMonitor: @unchecked Sendable {
         case .writable(let child):
             if child.input?.write() == false { child.input = nil }
         case .readable(let child, let pipe):
-            switch pipe.read(into: &buffer, taken: { self.send(.handlerReturned(pipe)) }) {
-            case .data, .nothing: break
-            case .end: child.state.pipeClosed()
-            }
+            let goesOn = pipe.read(into: &buffer) { self.send { _ in pipe.handlerReturned() } }
+            if !goesOn { child.state.pipeClosed() }
         }
     }
 }

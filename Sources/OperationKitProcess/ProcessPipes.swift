@@ -111,7 +111,7 @@ final class OutputPipe: @unchecked Sendable {
     private(set) var isHandlerBusy = false
     /// What the program itself has written and what has not been read. Known once it has exited.
     private var unreadCount: Int?
-    private let splitter = SplitterBox()
+    private let splitter = LineSplitter()
 
     init(
         descriptor: Descriptor, stream: Int, _ destination: ProcessOutputDestination, _ queue: DispatchQueue,
@@ -124,29 +124,27 @@ final class OutputPipe: @unchecked Sendable {
         self.delivery = delivery
     }
 
-    enum ReadResult { case data, nothing, end }
-
     /// Reads what there is, once.
     ///
     /// - Parameters:
     ///   - buffer: Room for it.
     ///   - taken: Called on another thread when the handler has taken it; ``handlerReturned()`` is to be called then.
-    /// - Returns: What has come.
-    func read(into buffer: inout [UInt8], taken: @escaping @Sendable () -> Void) -> ReadResult {
-        guard let descriptor else { return .end }
+    /// - Returns: Whether more may come.
+    func read(into buffer: inout [UInt8], taken: @escaping @Sendable () -> Void) -> Bool {
+        guard let descriptor else { return false }
         let count = unsafe buffer.withUnsafeMutableBytes {
             unsafe Foundation.read(descriptor.number, $0.baseAddress, $0.count)
         }
         guard count > 0 else {
-            if count < 0, errno == EAGAIN || errno == EINTR { return .nothing }
+            if count < 0, errno == EAGAIN || errno == EINTR { return true }
             close(taken)
-            return .end
+            return false
         }
         let ownCount = min(count, unreadCount ?? count)
         unreadCount = unreadCount.map { $0 - ownCount }
-        if take(Data(buffer[..<count]), ownCount: ownCount, taken) { return .data }
+        if take(Data(buffer[..<count]), ownCount: ownCount, taken) { return true }
         close(taken)
-        return .end
+        return false
     }
 
     private func close(_ taken: @escaping @Sendable () -> Void) {
@@ -184,7 +182,7 @@ final class OutputPipe: @unchecked Sendable {
             if delivery.isOver { break }
             isHandlerBusy = true
             queue.async { [splitter, delivery] in
-                for line in splitter.value.append(data) {
+                for line in splitter.append(data) {
                     if delivery.isOver { break }
                     body(line)
                 }
@@ -199,7 +197,7 @@ final class OutputPipe: @unchecked Sendable {
         guard case .lines(let body) = destination else { return }
         isHandlerBusy = true
         queue.async { [splitter, delivery] in
-            if let line = splitter.value.end(), !delivery.isOver { body(line) }
+            if let line = splitter.end(), !delivery.isOver { body(line) }
             taken()
         }
     }
@@ -213,11 +211,6 @@ final class OutputPipe: @unchecked Sendable {
             bytes = bytes.dropFirst(cut.count)
         }
         return String(decoding: bytes, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)
-    }
-
-    /// Used on the queue of the handler only.
-    private final class SplitterBox: @unchecked Sendable {
-        var value = LineSplitter()
     }
 }
 #endif

@@ -131,7 +131,7 @@ struct ChildProcessStateTests {
 
     @Test("Lines are split at line breaks, and long ones are cut")
     func splitter() {
-        var splitter = LineSplitter()
+        let splitter = LineSplitter()
         #expect(splitter.append(Data("one\r\ntw".utf8)) == ["one"])
         #expect(splitter.append(Data("o\n\nthree".utf8)) == ["two", ""])
         #expect(splitter.end() == "three")
@@ -155,7 +155,7 @@ struct ChildProcessStateTests {
         for ending in ["\n", "\r\n"] {
             let data = line + Data(ending.utf8)
             for cut in [0] + (LineSplitter.longestLine - 4..<data.count) {
-                var splitter = LineSplitter()
+                let splitter = LineSplitter()
                 let lines = splitter.append(data.prefix(cut)) + splitter.append(data.dropFirst(cut))
                 #expect(lines.map(\.utf8.count) == expected, "\(ending.debugDescription), cut at \(cut)")
                 #expect(lines.joined() == whole)
@@ -166,7 +166,7 @@ struct ChildProcessStateTests {
 
     @Test("Long lines of bytes that are no text are cut, too")
     func longGarbage() {
-        var splitter = LineSplitter()
+        let splitter = LineSplitter()
         let garbage = Data(repeating: 97, count: LineSplitter.longestLine - 4) + Data(repeating: 0x80, count: 6)
         let lines = splitter.append(garbage)
         #expect(lines.map(\.unicodeScalars.count) == [LineSplitter.longestLine])
