@@ -219,9 +219,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         let command = CommandLine.description(of: executable, arguments)
         if let stream = end.exceededLimit {
             finish(withError: ProcessError.outputTooLarge(command: command, maximumByteCount: stream))
-        } else if isCancelled, end.output.termination.isSignal {
-            finish(withError: CancellationError())
-        } else if end.output.termination.isAccepted(by: statuses) {
+        } else if end.output.termination.isAccepted(by: statuses), !(isCancelled && end.output.termination.isSignal) {
             finish(with: end.output)
         } else if isCancelled {
             finish(withError: CancellationError())
