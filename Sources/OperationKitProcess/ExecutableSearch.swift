@@ -51,10 +51,8 @@ enum ExecutableSearch {
     }
 
     private static func isDirectory(_ path: String) -> Bool {
-        // Foundation's form with an `ObjCBool` is unsafe.
-        (try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))?[
-            .type]
-            as? FileAttributeType == .typeDirectory
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
     }
 }
 

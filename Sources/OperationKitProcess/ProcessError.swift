@@ -56,7 +56,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
         }
     }
 
-    private func message(_ code: Int32) -> String { POSIXError.message(code) }
+    private func message(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 
     package var numericCode: Int {
         switch self {
@@ -78,9 +78,5 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
         default: nil
         }
     }
-}
-
-extension POSIXError {
-    fileprivate static func message(_ code: Int32) -> String { unsafe String(cString: strerror(code)) }
 }
 #endif
