@@ -140,9 +140,7 @@ static int has_ended(pid_t process) {
     const char *name_end = strrchr(text, ')');
     return !name_end || strchr("ZXx", name_end[1] == ' ' ? name_end[2] : 'Z') != NULL;
 }
-#endif
 
-#ifdef __linux__
 static int compare(const void *left, const void *right) {
     pid_t a = *(const pid_t *)left, b = *(const pid_t *)right;
     return (a > b) - (a < b);
