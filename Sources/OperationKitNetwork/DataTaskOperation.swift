@@ -33,7 +33,7 @@ public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked S
     }
 
     override func send(_ request: URLRequest) throws {
-        start(BodyTransfer(request, for: self) { session, request in session.task(for: request) })
+        start(BodyTransfer(request, for: self))
     }
 }
 
@@ -69,10 +69,7 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
         if case .file(let file) = source, !Self.isFile(file) {
             throw TransferError(.fileDoesNotExist, "there is no file “\(file.place)”.", of: request)
         }
-        start(
-            BodyTransfer(request, for: self, countsUpload: true) { [source] session, request in
-                session.task(for: request, sending: source)
-            })
+        start(BodyTransfer(request, for: self, sending: source))
     }
 
     private static func isFile(_ file: URL) -> Bool {
@@ -87,25 +84,24 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
 final class BodyTransfer: TransferHandler, @unchecked Sendable {
     private let request: URLRequest
     private let operation: RequestOperation<HTTPOutput>
-    private let countsUpload: Bool
-    private let make: (URLSession, URLRequest) -> URLSessionTask
+    /// A body from elsewhere, whose progress counts.
+    private let source: RequestBody.Source?
     private var response: HTTPResponse?
     private var body = Data()
     /// How much of the request's own body was sent at most.
     private var sent: Int64 = 0
 
     init(
-        _ request: URLRequest, for operation: RequestOperation<HTTPOutput>, countsUpload: Bool = false,
-        _ make: @escaping (URLSession, URLRequest) -> URLSessionTask
+        _ request: URLRequest, for operation: RequestOperation<HTTPOutput>, sending source: RequestBody.Source? = nil
     ) {
         self.request = request
         self.operation = operation
-        self.countsUpload = countsUpload
-        self.make = make
+        self.source = source
     }
 
     func makeTask(in session: URLSession, redirectedTo redirection: URLRequest?) -> URLSessionTask {
-        make(session, redirection ?? request)
+        let request = redirection ?? request
+        return source.map { session.task(for: request, sending: $0) } ?? session.task(for: request)
     }
 
     func received(_ response: URLResponse) -> Bool {
@@ -118,7 +114,7 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
         body.append(data)
         // The rest of a long page about an error is not kept.
         if let response, !operation.accepts(response) { return body.count < HTTPError.longestBody }
-        if !countsUpload, let response, !response.isEncoded {
+        if source == nil, let response, !response.isEncoded {
             operation.progressed(to: Int64(body.count), of: response.urlResponse.expectedContentLength)
         }
         return true
@@ -126,7 +122,7 @@ final class BodyTransfer: TransferHandler, @unchecked Sendable {
 
     func sent(_ count: Int64, of total: Int64) {
         // A redirection has it sent again. A progress that is complete twice counts twice in the one around it.
-        guard countsUpload, count > sent else { return }
+        guard source != nil, count > sent else { return }
         sent = count
         operation.progressed(to: count, of: total)
     }

@@ -127,12 +127,12 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             (startsOver, hasStartedOver, total) = (false, true, nil)
             do {
                 try file.begin(validator: nil)
-                return RequestSession.shared.startAgain(self)
+                return RequestSession.shared.begin(self)
             } catch {
                 failure = error
             }
         }
-        if error == nil, wantsRest { return RequestSession.shared.startAgain(self) }
+        if error == nil, wantsRest { return RequestSession.shared.begin(self) }
         do {
             if let error = failure { throw error }
             if let error { throw TransferError(error, of: request) }

@@ -88,10 +88,8 @@ final class RequestSession: NSObject, @unchecked Sendable {
         queue.addOperation(operation)
     }
 
-    /// Sends another request for the same handler, while it is told that the last one has completed.
-    func startAgain(_ handler: any TransferHandler) { begin(handler) }
-
-    private func begin(
+    /// Sends a request. Called on the queue, also while the handler is told that the last one has completed.
+    func begin(
         _ handler: any TransferHandler, redirectedTo redirection: URLRequest? = nil, count: Int = 0
     ) {
         let task = handler.makeTask(in: session, redirectedTo: redirection)

@@ -113,9 +113,7 @@ struct SharedSessionTests {
     func compressed(_ encoding: String?) throws {
         let operation = DataTaskOperation()
         let url = try #require(URL(string: "https://example.com/"))
-        let transfer = BodyTransfer(URLRequest(url: url), for: operation) { session, request in
-            session.dataTask(with: request)
-        }
+        let transfer = BodyTransfer(URLRequest(url: url), for: operation)
         var fields = ["Content-Length": "100"]
         fields["Content-Encoding"] = encoding
         let response = try #require(
