@@ -112,7 +112,8 @@ final class PartialFile: @unchecked Sendable {
 
     /// Opens a part, which is created if there is none, and keeps other downloads from it until it is closed.
     private static func locked(_ file: URL, for destination: URL) throws(DownloadError) -> FileHandle {
-        while true {
+        // As often as others may come in between.
+        for _ in 0..<100 {
             let handle: FileHandle
             do { handle = try opened(file, O_RDWR | O_CREAT) } catch { throw .cannotWrite(file, error: error) }
             // Some file systems have no locks.
@@ -125,6 +126,7 @@ final class PartialFile: @unchecked Sendable {
                 return handle
             }
         }
+        throw .destinationInUse(destination)
     }
 
     /// Whether a path leads to an open file.
