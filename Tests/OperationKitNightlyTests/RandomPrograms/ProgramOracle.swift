@@ -76,9 +76,9 @@ extension ProgramOracle {
         if node.leaf != nil, ended != began { complain("\(node.name) began \(began) times and ended \(ended) times") }
         guard facts.isOperation(node) else { return }
         if !runs(node) {
-            // It finishes when it is cancelled, and not because of anything that the library does.
-            if facts.endsInCancel(node) { return }
             let rest = log.rest[node.id] ?? (false, false, false)
+            // It finishes when it is cancelled, and not because of anything that the library does.
+            if facts.endsInCancel(node), !rest.isExecuting, finished.count == (rest.isFinished ? 1 : 0) { return }
             let mayBeCancelled = ([node.id] + facts.ancestors(of: node.id)).contains { facts.isInterrupted($0) }
             if began + completed.count + finished.count > 0 || rest.isFinished || rest.isExecuting
                 || rest.isCancelled && !mayBeCancelled
