@@ -66,3 +66,8 @@ public final class Gate: @unchecked Sendable {
 
     private final class Identity: Sendable {}
 }
+
+extension Duration {
+    /// The date after the duration. Foundation traps when it waits for one after the year 2262.
+    var fromNow: Date { Date(timeIntervalSinceNow: min(self / .seconds(1), 3_155_760_000)) }
+}

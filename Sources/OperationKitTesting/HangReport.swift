@@ -124,11 +124,6 @@ public final class HangWatch: @unchecked Sendable {
     }
 }
 
-extension Duration {
-    /// The date after the duration. Foundation traps when it waits for one after the year 2262.
-    var fromNow: Date { Date(timeIntervalSinceNow: min(self / .seconds(1), 3_155_760_000)) }
-}
-
 /// The operations of the process that have started and have not finished.
 private final class RunningOperations: OperationObserver, @unchecked Sendable {
     private struct Entry {

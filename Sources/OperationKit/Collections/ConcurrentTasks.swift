@@ -84,17 +84,17 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
     if wasCancelled { throw CancellationError() }
 }
 
+/// Runs an asynchronous function in a task of its own, and calls the completion outside of it, where it may block.
+func performInTask(_ body: @escaping @Sendable () async throws -> Void, completion: @escaping ItemCompletion) {
+    Task {
+        let result = await Result { try await body() }
+        CollectionDriver.queue.performAsync { completion(result.error) }
+    }
+}
+
 /// The tasks of the items in flight, where an `async` method performs an item or a batch.
 final class InFlightTasks: Sendable {
     private let state = Locked<(tasks: [Int: Task<Void, Never>], isCancelled: Bool)>(([:], false))
-
-    /// Runs an asynchronous function in a task of its own, and calls the completion outside of it, where it may block.
-    static func perform(_ body: @escaping @Sendable () async throws -> Void, completion: @escaping ItemCompletion) {
-        Task {
-            let result = await Result { try await body() }
-            CollectionDriver.queue.performAsync { completion(result.error) }
-        }
-    }
 
     /// Runs an asynchronous function in a task of its own, which is known until it ends.
     func run(

@@ -59,7 +59,7 @@ extension AsyncItemOperation {
     /// Performs the operation on one item in a task of its own, and hands over what it throws.
     public func performOperation(onItem item: CollectionType, completion: @escaping ItemCompletion) {
         let operation = UncheckedSendable(self)
-        InFlightTasks.perform({ try await operation.value.performOperation(onItem: item) }, completion: completion)
+        performInTask({ try await operation.value.performOperation(onItem: item) }, completion: completion)
     }
 }
 
@@ -133,7 +133,7 @@ extension AsyncBatchOperation {
     /// Performs the operation on one batch in a task of its own, and hands over what it throws.
     public func performOperation(onBatch batch: [CollectionType], completion: @escaping BatchCompletion) {
         let operation = UncheckedSendable(self)
-        InFlightTasks.perform({ try await operation.value.performOperation(onBatch: batch) }, completion: completion)
+        performInTask({ try await operation.value.performOperation(onBatch: batch) }, completion: completion)
     }
 }
 

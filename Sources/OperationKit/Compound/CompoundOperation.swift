@@ -124,7 +124,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     public final override func didCancel() {}
 
     /// The quality of service of the private queue, with which the children start, whatever their own is. May change at
-    /// any time, for children that start later; on Linux, a queue keeps the one with which it starts its first operation. A ``TaskOperation`` gives its own to its task.
+    /// any time, for children that start later; on Linux, a queue keeps the one with which it starts its first operation.
+    /// A ``TaskOperation`` gives its own to its task.
     open override var qualityOfService: QualityOfService {
         get { super.qualityOfService }
         set {

@@ -5,7 +5,8 @@ import Foundation
 /// cooperative pool, of which there are as many as processors, and those of dispatch queues, of which there are 255.
 ///
 /// Jobs begin in the order of their addition. Some threads take them without delay. Another one joins, up to a limit, when no
-/// job has begun for a moment, which means that code of users blocks the threads, and goes on as long as that is so. Idle threads end after some seconds.
+/// job has begun for a moment, which means that code of users blocks the threads, and goes on as long as that is so.
+/// Idle threads end after some seconds.
 final class DedicatedThreads: Sendable {
     typealias Job = @Sendable () -> Void
 

@@ -119,12 +119,12 @@ private struct TimelineTextDrawing {
     private var axis: String {
         let start = labelWidth + 3
         var text = ""
-        var length = -1
+        var length = 0
         for tick in scale.ticks(atMost: scale.length / 9) {
             // The last mark ends where the bars do, if it would be longer.
             let position = start + min(Int(scale.place(tick.time)), scale.length - tick.text.cells)
-            guard position > length + 1 else { continue }
-            text += "".padded(to: position - max(0, length)) + tick.text
+            guard text.isEmpty || position > length + 1 else { continue }
+            text += "".padded(to: position - length) + tick.text
             length = position + tick.text.cells
         }
         return text

@@ -82,8 +82,10 @@ final class ResourceLease: StartGate, StartLease {
         let priority = operation.queuePriority.rawValue
         // Asked after the operation knows this, so that one of two threads sees that it comes inside meanwhile.
         let holder = ResourcePool.shared.holder(around: operation)
+        var cameLate = false
         let answer = state.withLock { state -> ResourceStateMachine.Answer? in
             guard case .idle = state.phase else { return nil }
+            cameLate = state.holder != nil
             let answer = ResourcePool.shared.requested(
                 request.resources.map(\.resource.id), for: self, priority: priority,
                 isComposite: operation.children != nil, inside: state.holder ?? holder)
@@ -95,7 +97,7 @@ final class ResourceLease: StartGate, StartLease {
             return answer
         }
         // Another thread may have stored an older one of two holders meanwhile.
-        if state.withLock({ $0.holder != nil }) { surroundingsChanged(of: operation) }
+        if cameLate { surroundingsChanged(of: operation) }
         switch answer {
         case .granted: return try allow(operation)
         case nil: return true
