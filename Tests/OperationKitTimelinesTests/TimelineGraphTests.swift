@@ -6,20 +6,23 @@ import OperationKitTestSupport
 @Suite("Timelines of random graphs", .hangGuard, .takesTurns) struct TimelineGraphTests {
     /// Tries random operations, without limits and delays (exact), with them, or some of each.
     private func tryAll(
-        isExact: Bool?, _ body: (TimelineSimulation, OperationTimeline, _ seed: UInt64) -> Void
-    ) {
+        isExact: Bool?, _ body: @escaping @Sendable (TimelineSimulation, OperationTimeline, _ seed: UInt64) -> Void
+    ) async {
         let first = SplitMix64.freshSeed()
-        for seed in first..<first + UInt64(TestExtent.choose(20, long: 20_000)) {
-            let simulation = TimelineSimulation(seed: seed, isExact: isExact ?? seed.isMultiple(of: 2))
-            body(simulation, simulation.timeline(), seed)
+        // The long extent takes minutes, in which tasks of other tests need their threads.
+        await onThread {
+            for seed in first..<first + UInt64(TestExtent.choose(20, long: 20_000)) {
+                let simulation = TimelineSimulation(seed: seed, isExact: isExact ?? seed.isMultiple(of: 2))
+                body(simulation, simulation.timeline(), seed)
+            }
         }
     }
 
     @Test(
         "No run without the work of the operation is shorter than the bound; without limits and delays, it is as long",
         arguments: [true, false])
-    func bounds(isExact: Bool) {
-        tryAll(isExact: isExact) { simulation, timeline, seed in
+    func bounds(isExact: Bool) async {
+        await tryAll(isExact: isExact) { simulation, timeline, seed in
             for number in simulation.nodes.indices {
                 let bound = timeline.bound(without: OperationID(UInt64(number)))
                 let shortest = simulation.without(number).timeline().duration
@@ -28,8 +31,9 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("The steps of the critical path cover the whole time, and each goes on where its reason ended") func paths() {
-        tryAll(isExact: nil) { _, timeline, seed in
+    @Test("The steps of the critical path cover the whole time, and each goes on where its reason ended")
+    func paths() async {
+        await tryAll(isExact: nil) { _, timeline, seed in
             let path = timeline.criticalPath
             #expect(path.first?.from == .zero && path.last?.to == timeline.duration, "seed \(seed)")
             for (step, next) in zip(path, path.dropFirst()) {
@@ -49,8 +53,8 @@ import OperationKitTestSupport
     }
 
     @Test("Without limits and delays, the work on the critical path is the longest path through the graph")
-    func longestPath() {
-        tryAll(isExact: true) { simulation, timeline, seed in
+    func longestPath() async {
+        await tryAll(isExact: true) { simulation, timeline, seed in
             let works = timeline.criticalPath.compactMap { step -> Int? in
                 let node = simulation.nodes[Int(step.operation.number)]
                 return node.children.isEmpty ? node.work : 0
