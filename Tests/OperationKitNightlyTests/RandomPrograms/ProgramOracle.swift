@@ -76,12 +76,13 @@ extension ProgramOracle {
         if node.leaf != nil, ended != began { complain("\(node.name) began \(began) times and ended \(ended) times") }
         guard facts.isOperation(node) else { return }
         if !runs(node) {
-            let rest = log.rest[node.id] ?? (false, false, false)
-            // It finishes when it is cancelled, and not because of anything that the library does.
-            if facts.endsInCancel(node), !rest.isExecuting, finished.count == (rest.isFinished ? 1 : 0) { return }
-            let mayBeCancelled = ([node.id] + facts.ancestors(of: node.id)).contains { facts.isInterrupted($0) }
-            if began + completed.count + finished.count > 0 || rest.isFinished || rest.isExecuting
-                || rest.isCancelled && !mayBeCancelled
+            // The run cancels it, if it finishes in its own `cancel()`.
+            let isEnded = facts.endsInCancel(node) && log.built.contains(node.id)
+            let rest = log.rest[node.id] ?? (isEnded, false, isEnded)
+            let mayBeCancelled =
+                isEnded || ([node.id] + facts.ancestors(of: node.id)).contains { facts.isInterrupted($0) }
+            if began + completed.count > 0 || finished.count != (isEnded ? 1 : 0) || rest.isFinished != isEnded
+                || rest.isExecuting || rest.isCancelled && !mayBeCancelled
             {
                 complain("\(node.name) was refused, and is not untouched")
             }

@@ -159,9 +159,9 @@ extension ProgramRun {
         } catch {
             keep(operation)
             // It was opened when it was made, with all that is inside, and will not finish unless it was started by
-            // hand.
+            // hand. What finishes in its own `cancel()` may be cancelled at any moment, so it is, and closed by its end.
             for node in node.subtree where !node.entry.isStarted && references.change({ $0[node.id] != nil }) {
-                log.closed()
+                if facts.endsInCancel(node) { self.operation(node.id)?.cancel() } else { log.closed() }
             }
             return false
         }

@@ -32,6 +32,26 @@ extension Stress {
                     actions: [StressAction(trigger: .inside(2), effect: .add(late, to: 0))]), times: 25)
         }
 
+        @Test("What finishes in its own cancel() and is refused ends once, before the program does") func refusedEnds()
+            async
+        {
+            func foreign(_ id: Int, after: [Int] = [], _ entry: StressEntry) -> StressNode {
+                StressNode(id: id, work: .leaf(StressLeaf(kind: .foreign)), after: after, entry: entry)
+            }
+            // What depends on the compound that it is added to is refused. The oracle expects that only where the child that adds
+            // may have ended.
+            let inner = StressCompound(children: [foreign(10, .fresh), foreign(13, .cancelled)])
+            let added =
+                [StressEntry.fresh, .cancelled, .cancelledMeanwhile].enumerated().map {
+                    foreign(1 + 3 * $0, after: [0], $1)
+                } + [StressNode(id: 2, work: .compound(inner), after: [0])]
+            let child = StressNode(id: 3, work: .leaf(StressLeaf(kind: .stoppable)))
+            await Stress.expectRight(
+                StressProgram(
+                    root: StressNode(id: 0, work: .compound(StressCompound(children: [child]))),
+                    actions: added.map { StressAction(trigger: .inside(3), effect: .add($0, to: 0)) }), times: 25)
+        }
+
         @Test(
             "Observers of many kinds of programs get the events that the oracle expects",
             arguments: StressObservation.allCases)
