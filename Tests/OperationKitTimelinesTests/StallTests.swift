@@ -35,13 +35,23 @@ private final class StalledOperations: Sendable {
 
     var names: [String] { reports.value.map(\.name) }
 
-    /// Lets time pass, and waits for reports.
-    func reports(
-        _ count: Int = 1, after time: Duration = .seconds(30), _ location: SourceLocation = #_sourceLocation
-    ) async -> [StallReport] {
-        if time > .zero { await clock.pass(time) }
-        await eventually("only \(names) were reported", location) { reports.value.count >= count }
-        return reports.value
+    /// The time between two looks.
+    static let interval = Duration.seconds(30) / 16
+
+    /// Lets time pass, from one deadline to the next, until something has happened. If all of it passed in one step, that could
+    /// end during a look, which finds nothing yet. The next look would be due later, and never come.
+    func pass(_ location: SourceLocation = #_sourceLocation, until condition: () -> Bool) async {
+        await eventually("it has not happened after \(clock.now.offset)", location) {
+            if condition() { return true }
+            if let next = clock.deadlines.first { clock.advance(by: max(.zero, next - clock.now.offset)) }
+            return false
+        }
+    }
+
+    /// Lets time pass until there is a report.
+    func report(_ location: SourceLocation = #_sourceLocation) async -> StallReport? {
+        await pass(location) { !reports.value.isEmpty }
+        return reports.value.first
     }
 
     /// Lets so much time pass that all that stalls has been reported: twice until an operation that starts now is.
@@ -73,7 +83,7 @@ private final class StalledOperations: Sendable {
     func reportedOnce() async throws {
         let upload = stalls.watch(ScriptedOperation.idle("upload"))
         upload.start()
-        let report = try #require(await stalls.reports().first)
+        let report = try #require(await stalls.report())
         #expect(
             StalledOperations.text(report)
                 == "OperationKit: “upload” (ScriptedOperation) has not finished 30 s after its start: executing.")
@@ -110,7 +120,7 @@ private final class StalledOperations: Sendable {
         let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [inner]))
         compound.start()
         await stalls.watched(3)
-        let report = try #require(await stalls.reports().first)
+        let report = try #require(await stalls.report())
         #expect(
             StalledOperations.text(report) == """
                 OperationKit: “login” (ScriptedOperation) has not finished 30 s after its start: executing.
@@ -150,14 +160,15 @@ private final class StalledOperations: Sendable {
         let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [first, second]))
         compound.start()
         await stalls.watched(2)
+        for _ in 0..<13 { await stalls.clock.pass(StalledOperations.interval) }
+        // The last look is over, and the next one finds the end.
         await stalls.clock.sleepers()
-        stalls.clock.advance(by: .seconds(25))
         compound.isSuspended = true
         first.finish()
         await stalls.watched(1)
-        await stalls.clock.pass(.seconds(5))
-        let report = try #require(await stalls.reports(after: .seconds(25)).first)
-        #expect(report.name == "Sync" && report.age == .seconds(55))
+        await eventually("the first child has not ended") { compound.finishedOperationCount == 1 }
+        let report = try #require(await stalls.report())
+        #expect(report.name == "Sync" && report.age == StalledOperations.interval * (13 + 16))
         #expect(
             StalledOperations.text(report).contains(
                 """
@@ -179,10 +190,11 @@ private final class StalledOperations: Sendable {
         let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [first, last]))
         compound.start()
         await eventually("the first child has not ended") { compound.finishedOperationCount == 1 }
+        await stalls.watched(1)
         // In the steps of the looks. What is not watched is seen to have ended in the first one.
         for _ in 0..<(isForeign ? 17 : 16) {
             #expect(stalls.names.isEmpty)
-            await stalls.clock.pass(.seconds(30) / 16)
+            await stalls.clock.pass(StalledOperations.interval)
         }
         await eventually("it is not reported") { stalls.names == ["Sync"] }
         gate.start()
@@ -197,7 +209,7 @@ private final class StalledOperations: Sendable {
         for operation in [holder, waiter] { operation.require(database) }
         holder.start()
         waiter.start()
-        let state = try #require(await stalls.reports().first).state
+        let state = try #require(await stalls.report()).state
         #expect(state == "waiting for exclusive access to “database”, held by “import”")
         holder.finish()
         try await waiter.finished()
@@ -208,9 +220,9 @@ private final class StalledOperations: Sendable {
         upload.clock = stalls.clock
         upload.timeout = .seconds(5)
         upload.start()
-        await stalls.clock.pass(.seconds(5))
-        await eventually("the timeout has not expired") { upload.isCancelled }
-        let report = try #require(await stalls.reports(after: .seconds(25)).first)
+        await stalls.pass { upload.isCancelled }
+        #expect(stalls.names.isEmpty)
+        let report = try #require(await stalls.report())
         #expect(report.isCancelled && report.exceededTimeout == .seconds(5))
         #expect(
             StalledOperations.text(report).hasSuffix("cancelled, executing, longer than its timeout of 5.0 seconds."))
@@ -232,7 +244,7 @@ private final class StalledOperations: Sendable {
             operation.addObserver(watcher)
             operation.start()
         }
-        await stalls.clock.pass(.seconds(30))
+        await stalls.pass { !log.events.isEmpty }
         await entered.opened()
         release.open()
         try await second.finished()
