@@ -2,6 +2,11 @@ package import Foundation
 package import OperationKit
 package import Testing
 
+/// Makes standard error a file that cannot be written, for the rest of the process.
+package func makeStandardErrorUnwritable() {
+    dup2(unsafe open("/dev/null", O_RDONLY), 2)
+}
+
 /// Runs a compound, and returns what it reports if it fails.
 package func outcome(of compound: CompoundOperation) async -> CompoundOperationError? {
     do { try await OperationQueue().run(compound) } catch { return error as? CompoundOperationError }

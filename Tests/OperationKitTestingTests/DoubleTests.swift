@@ -212,6 +212,16 @@ struct DoubleTests {
 
     @Test("A body that ends in time gives what it returns, and what it throws")
     func noHang() async throws {
+    @Test("A report that cannot be written is thrown nevertheless")
+    func unwritable() async {
+        await #expect(processExitsWith: .success) {
+            makeStandardErrorUnwritable()
+            await #expect(throws: HangError.self) {
+                try await withHangReport(after: .milliseconds(1)) { await Gate().opened() }
+            }
+        }
+    }
+
         #expect(try await withHangReport(after: .seconds(60)) { 7 } == 7)
         await #expect(throws: CocoaError.self) {
             try await withHangReport(after: .seconds(60)) { throw CocoaError(.fileNoSuchFile) }

@@ -48,7 +48,7 @@ final class MisuseReporter: Sendable {
 
     let queue = DispatchQueue(label: "MisuseReport")
     private let current = Locked<Handler?> {
-        FileHandle.standardError.write(Data("\($0)\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("\($0)\n".utf8))
     }
 
     var handler: Handler? {

@@ -117,6 +117,14 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("A report that cannot be written is lost, and the program goes on") func unwritableReport() async {
+        await #expect(processExitsWith: .success) {
+            makeStandardErrorUnwritable()
+            MisuseReporter.shared.report(.latePolicy(operation: "upload", policy: "a timeout"))
+            MisuseReporter.shared.waitForReports()
+        }
+    }
+
     @Test("Operations that are finished twice otherwise are not reported") func otherSecondFinishes() async {
         await #expect(processExitsWith: .success) {
             let reports = SuperMainTests.reports()
