@@ -45,7 +45,8 @@ struct PreparedLaunch {
     init(_ request: LaunchRequest) throws(ProcessError) {
         command = CommandLine.description(of: request.executable, request.arguments)
         variables = request.environment?.map { "\($0.key)=\($0.value)" }
-        try ExecutableSearch.check([request.executable] + request.arguments + (variables ?? []), command: command)
+        try ExecutableSearch.check([request.executable] + request.arguments, command: command)
+        try ExecutableSearch.check(environment: request.environment ?? [:], command: command)
         path = try ExecutableSearch.path(of: request.executable, environment: request.environment, command: command)
         arguments = [path] + request.arguments
         if let directory = request.directory {

@@ -10,7 +10,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
     case notExecutable(command: String, path: String)
     /// The directory in which the program was to run does not exist, or is none. Code 3.
     case invalidDirectory(command: String, directory: String)
-    /// An argument, a variable or a path contains a NUL character, which ends a string for the system. Code 4.
+    /// An argument or the name of the program contains a NUL character, which ends a string for the system. Code 4.
     case invalidArgument(command: String, argument: String)
     /// The file for the output could not be opened. `code` is an error number of the system. Code 5.
     case invalidOutput(command: String, path: String, code: Int32)
@@ -22,13 +22,15 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
     case failed(command: String, termination: ProcessTermination, standardError: String)
     /// The program wrote more than may be captured, and was ended. Code 8.
     case outputTooLarge(command: String, maximumByteCount: Int)
+    /// The name of an environment variable is empty or contains “=”, or it or the value contains a NUL character. Code 9.
+    case invalidVariable(command: String, name: String)
 
     /// The command, with its arguments, shortened.
     public var command: String {
         switch self {
         case .notFound(let command), .notExecutable(let command, _), .invalidDirectory(let command, _),
             .invalidArgument(let command, _), .invalidOutput(let command, _, _), .launchFailed(let command, _),
-            .failed(let command, _, _), .outputTooLarge(let command, _):
+            .failed(let command, _, _), .outputTooLarge(let command, _), .invalidVariable(let command, _):
             command
         }
     }
@@ -53,6 +55,9 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
                 : "The command “\(command)” \(termination): \(standardError)"
         case .outputTooLarge(let command, let maximum):
             "The command “\(command)” was ended, because it wrote more than \(maximum) bytes. Use lines or a file."
+        case .invalidVariable(let command, let name):
+            "The command “\(command)” was not started, because the environment variable “\(name)” can't be set: "
+                + "names are not empty and have no “=”, and nothing contains a NUL character."
         }
     }
 
@@ -68,6 +73,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
         case .launchFailed: 6
         case .failed: 7
         case .outputTooLarge: 8
+        case .invalidVariable: 9
         }
     }
 
