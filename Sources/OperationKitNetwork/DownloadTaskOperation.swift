@@ -26,9 +26,11 @@ public struct DownloadOutput: Sendable {
 /// The body is written to a file beside the destination, whose name ends in `.partial`, and which only its user can
 /// read. When all of it has come, that file takes the place of the destination, with the mode of the file that was
 /// there, or of a new one. If the destination is a symbolic link to a file, that file is replaced, and the part is
-/// beside it. What else has the name of the part, or the one that ends in `.partial-note`, a folder or a link, stays
-/// as it is: the operation ends with ``DownloadError/cannotWrite(_:error:)``, which names it. The body is not kept in
-/// memory, except on Linux what the disk has not taken.
+/// beside it. What else has the name of the part, or the one that ends in `.partial-note`, stays as it is: a folder, a
+/// link, a file that belongs to another user or has several names. The operation ends with
+/// ``DownloadError/cannotWrite(_:error:)``, which names it. If a new file can't be created to find out its mode, the
+/// destination can be read by its user only. The body is not kept in memory, except on Linux what the disk has not
+/// taken.
 ///
 /// If the download breaks off or is cancelled, what has come is kept, provided that the server says by a strong `ETag`
 /// or a `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the

@@ -58,7 +58,7 @@ final class PartialFile: @unchecked Sendable {
         note = place.appendingPathExtension("partial-note")
         // What else has such a name belongs to others, a link with the file behind it.
         var status = stat()
-        if unsafe lstat(note.path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
+        if unsafe lstat(note.path, &status) == 0, !Self.isOwnFile(status) {
             throw DownloadError.cannotWrite(note, error: POSIXError(.EEXIST))
         }
         handle = try Self.locked(file, for: destination)
@@ -93,14 +93,19 @@ final class PartialFile: @unchecked Sendable {
 
     // MARK: - Files
 
-    /// Opens a file, and neither a link nor anything else.
+    /// Opens a file of this user, and neither a link nor anything else.
     private static func opened(_ url: URL, _ flags: Int32, mode: mode_t = 0o600) throws(POSIXError) -> FileHandle {
         // A named pipe is not waited for.
         let number = unsafe open(url.path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode)
         guard number >= 0 else { throw POSIXError(errno == ELOOP ? .EEXIST : lastCode) }
         let handle = FileHandle(fileDescriptor: number, closeOnDealloc: true)
-        guard let status = status(of: handle), status.st_mode & S_IFMT == S_IFREG else { throw POSIXError(.EEXIST) }
+        guard let status = status(of: handle), isOwnFile(status) else { throw POSIXError(.EEXIST) }
         return handle
+    }
+
+    /// Whether it is a file that belongs to this user and has no other name. What has just been moved or removed may have none.
+    private static func isOwnFile(_ status: stat) -> Bool {
+        status.st_mode & S_IFMT == S_IFREG && status.st_uid == geteuid() && status.st_nlink <= 1
     }
 
     private static var lastCode: POSIXErrorCode { POSIXErrorCode(rawValue: errno) ?? .EIO }

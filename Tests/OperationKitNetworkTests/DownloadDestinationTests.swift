@@ -278,14 +278,25 @@ struct DownloadDestinationTests {
     }
 
     @Test(
-        "What has the name of a part, and is no file, stays as it is, and nothing is sent",
-        arguments: ["partial", "partial-note"], [false, true])
-    func otherThings(named ending: String, isLink: Bool) async throws {
+        "What has the name of a part, and is no file of this user alone, stays as it is, and nothing is sent",
+        arguments: ["partial", "partial-note"], OtherThing.possible)
+    func otherThings(named ending: String, _ thing: OtherThing) async throws {
         let other = destination.appendingPathExtension(ending)
-        let file = isLink ? folder.url.appendingPathComponent("mine") : other.appendingPathComponent("mine")
-        if !isLink { try FileManager.default.createDirectory(at: other, withIntermediateDirectories: false) }
+        var file = folder.url.appendingPathComponent("mine")
+        switch thing {
+        case .folder:
+            try FileManager.default.createDirectory(at: other, withIntermediateDirectories: false)
+            file = other.appendingPathComponent("mine")
+        case .fileOfAnotherUser: file = other
+        case .symbolicLink, .hardLink: break
+        }
         try Data("mine".utf8).write(to: file)
-        if isLink { try FileManager.default.createSymbolicLink(at: other, withDestinationURL: file) }
+        switch thing {
+        case .symbolicLink: try FileManager.default.createSymbolicLink(at: other, withDestinationURL: file)
+        case .hardLink: try FileManager.default.linkItem(at: file, to: other)
+        case .fileOfAnotherUser: #expect(unsafe chown(file.path, 1, 1) == 0)
+        case .folder: break
+        }
         let server = try LoopbackServer { [content] _ in [.response(content)] }
         defer { server.stop() }
         let error = await #expect(throws: DownloadError.self) {
@@ -295,3 +306,10 @@ struct DownloadDestinationTests {
         #expect(try Data(contentsOf: file) == Data("mine".utf8) && server.requests.isEmpty)
     }
 }
+    enum OtherThing: CaseIterable, Sendable {
+        case folder, symbolicLink, hardLink, fileOfAnotherUser
+
+        /// Only the administrator can give files away.
+        static var possible: [OtherThing] { allCases.filter { $0 != .fileOfAnotherUser || geteuid() == 0 } }
+    }
+
