@@ -141,10 +141,12 @@ final class PartialFile: @unchecked Sendable {
         return own.st_dev == found.st_dev && own.st_ino == found.st_ino
     }
 
-    /// The mode of a new file. The mask of the process can't be read without a change for all threads.
-    private func newFileMode() throws -> mode_t? {
+    /// The mode of a new file; `nil` if none can be created here. The mask of the process can't be read without a change for all
+    /// threads.
+    private var newFileMode: mode_t? {
+        guard let file = try? Self.opened(note, O_WRONLY | O_CREAT | O_EXCL, mode: 0o666) else { return nil }
         defer { Self.remove(note) }
-        return Self.status(of: try Self.opened(note, O_WRONLY | O_CREAT | O_EXCL, mode: 0o666))?.st_mode
+        return Self.status(of: file)?.st_mode
     }
 
     /// Removes a file, and nothing else.
@@ -184,7 +186,8 @@ final class PartialFile: @unchecked Sendable {
         try write {
             guard Self.isSame(handle, file) else { throw POSIXError(.ENOENT) }
             Self.remove(note)
-            if let mode = try Self.status(of: place)?.st_mode ?? newFileMode() {
+            // Otherwise only the user can read it, which is better than to lose it.
+            if let mode = Self.status(of: place)?.st_mode ?? newFileMode {
                 fchmod(handle.fileDescriptor, mode & 0o777)
             }
             // The file system of a network says only at a close that it is full. The file stays open, and locked, until

@@ -177,6 +177,26 @@ struct DownloadDestinationTests {
         #expect(folder.names == ["file", "new"])
     }
 
+    @Test("A download whose file can't get the mode of a new one can be read by its user only, and is not lost")
+    func unknownMode() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { [content] _ in
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n"
+            return [.text(head), .bytes(content.prefix(50_000)), .wait(gate), .bytes(content.dropFirst(50_000))]
+        }
+        defer { server.stop() }
+        let operation = DownloadTaskOperation(server.url(), to: destination)
+        queue.addOperation(operation)
+        await eventually("nothing comes") { operation.progress.completedUnitCount == 50_000 }
+        // Where the mode would be found out.
+        let note = destination.appendingPathExtension("partial-note")
+        try FileManager.default.createDirectory(at: note, withIntermediateDirectories: false)
+        gate.open()
+        try await operation.finished()
+        #expect(try Data(contentsOf: destination) == content && mode(destination) == 0o600)
+        #expect(folder.names == ["file", "file.partial-note"])
+    }
+
     @Test("The file behind a symbolic link is replaced, and the link stays")
     func link() async throws {
         let server = try LoopbackServer { [content] _ in [.response(content)] }
@@ -277,6 +297,13 @@ struct DownloadDestinationTests {
         #expect(data.count == 1_000 && Set(data).count == 1)
     }
 
+    enum OtherThing: CaseIterable, Sendable {
+        case folder, symbolicLink, hardLink, fileOfAnotherUser
+
+        /// Only the administrator can give files away.
+        static var possible: [OtherThing] { allCases.filter { $0 != .fileOfAnotherUser || geteuid() == 0 } }
+    }
+
     @Test(
         "What has the name of a part, and is no file of this user alone, stays as it is, and nothing is sent",
         arguments: ["partial", "partial-note"], OtherThing.possible)
@@ -306,10 +333,3 @@ struct DownloadDestinationTests {
         #expect(try Data(contentsOf: file) == Data("mine".utf8) && server.requests.isEmpty)
     }
 }
-    enum OtherThing: CaseIterable, Sendable {
-        case folder, symbolicLink, hardLink, fileOfAnotherUser
-
-        /// Only the administrator can give files away.
-        static var possible: [OtherThing] { allCases.filter { $0 != .fileOfAnotherUser || geteuid() == 0 } }
-    }
-
