@@ -186,7 +186,7 @@ extension RequestSession: URLSessionDataDelegate {
         if let place = response.value(forHTTPHeaderField: "Location"), let base = response.url,
             let url = URL(string: place, relativeTo: base)?.absoluteURL
         {
-            if url.host?.isEmpty != false {
+            if url.host?.isEmpty != false || !["http", "https"].contains(url.scheme?.lowercased()) {
                 transfers[task.taskIdentifier]?.next = .failure(URLError(.unsupportedURL))
                 return completionHandler(nil)
             }

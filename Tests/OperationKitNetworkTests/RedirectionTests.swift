@@ -141,13 +141,17 @@ struct RedirectionTests {
         #expect(folder.names.isEmpty)
     }
 
-    @Test("A redirection to what has no host is an error", arguments: ["mailto:a@b", "foo:bar", "http:///"])
-    func noHost(_ place: String) async throws {
-        let server = try server(302, to: place)
+    @Test(
+        "A redirection to what has no host, or is none of HTTP, is an error",
+        arguments: [
+            "mailto:a@b", "foo:bar", "http:///", "ftp://127.0.0.1:1/a", "foo://127.0.0.1/a", "file://localhost/a",
+        ], ["GET", "POST"])
+    func noHost(_ place: String, _ method: String) async throws {
+        let server = try server(307, to: place)
         defer { server.stop() }
-        let error = await #expect(throws: TransferError.self) {
-            try await queue.run(DataTaskOperation(server.url("/first")))
-        }
+        let url = server.url("/first")
+        let first: AsyncOperation = method == "GET" ? DataTaskOperation(url) : try operation(.data, method, url)
+        let error = await #expect(throws: TransferError.self) { try await queue.run(first) }
         #expect(error?.code == .unsupportedURL && error?.isTransient == false)
         #expect(error?.message == "its URL, or one to which it was redirected, is none of HTTP.")
         #expect(server.requests.count == 1)
