@@ -192,9 +192,12 @@ extension RequestSession: URLSessionDataDelegate {
             }
             request.url = url
         }
-        // Linux sends them to any server that one names.
+        // Linux sends them to any server that one names. There, a field may be set several times, in several spellings.
         if response.url?.origin != request.url?.origin {
-            for field in ["Authorization", "Cookie"] { request.setValue(nil, forHTTPHeaderField: field) }
+            for (field, _) in request.allHTTPHeaderFields ?? [:]
+            where ["authorization", "cookie"].contains(field.lowercased()) {
+                request.setValue(nil, forHTTPHeaderField: field)
+            }
         }
         transfers[task.taskIdentifier]?.redirectionCount += 1
         if task.requestBody != nil { request = RequestBody.removed(from: request) }

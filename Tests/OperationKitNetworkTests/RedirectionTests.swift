@@ -90,8 +90,13 @@ struct RedirectionTests {
             other.stop()
         }
         try await queue.run(try operation(.data, "POST", server.url("/first")))
-        #expect(other.requests.map(\.body) == [data])
-        #expect(other.requests.map { $0.headers["authorization"] } == [nil])
+        // On Linux, a request can have a field several times.
+        var request = URLRequest(url: server.url("/first"))
+        request.allHTTPHeaderFields = ["authorization": "secret", "AUTHORIZATION": "secret", "cookie": "secret"]
+        _ = try await queue.run(DataTaskOperation(request))
+        #expect(server.requests.last?.headers["authorization"] == "secret")
+        #expect(other.requests.map(\.body) == [data, Data()])
+        #expect(other.requests.allSatisfy { $0.headers["authorization"] == nil && $0.headers["cookie"] == nil })
     }
 
     @Test(
