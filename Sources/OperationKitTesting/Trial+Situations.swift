@@ -17,8 +17,7 @@ extension Trial {
     func startByHand() throws {
         for attempt in 0..<10 {
             let operation = try makeOperation()
-            let ends = Counter()
-            operation.completionBlock = { ends.increment() }
+            let ends = countEnds(of: operation)
             guard becomesReady(operation) else { return }
             let starter = Starter(operation)
             if !eventually({ starter.returned != nil || operation.isFinished }) {
@@ -158,8 +157,7 @@ extension Trial {
         var tried = 0
         for attempt in 0..<20 where tried < 5 {
             let operation = try makeOperation()
-            let ends = Counter()
-            operation.completionBlock = { ends.increment() }
+            let ends = countEnds(of: operation)
             guard becomesReady(operation) else { return }
             // On a busy machine the work may be over before this thread goes on.
             if operation.isAsynchronous, attempt.isMultiple(of: 2) {
@@ -295,9 +293,8 @@ extension Trial {
         var random = Random(seed: seed)
         for first in stride(from: 0, to: rounds, by: 32) {
             let racers = try (first..<min(first + 32, rounds)).map { _ in
-                let (operation, ends) = (try makeOperation(), Counter())
-                operation.completionBlock = { ends.increment() }
-                return (operation: operation, ends: ends)
+                let operation = try makeOperation()
+                return (operation: operation, ends: countEnds(of: operation))
             }
             for (operation, _) in racers {
                 // Microseconds, mostly few: a busy machine starts operations late.

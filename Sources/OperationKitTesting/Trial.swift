@@ -96,9 +96,17 @@ final class Trial {
 
     /// Counts the ends of an operation until all is over; what was done with it is said of it if it has ended twice.
     func countEnds(of operation: Operation, _ situation: String) {
-        let count = Counter()
-        operation.completionBlock = { count.increment() }
-        ends.append((count, "\(situation), and its completion block was called twice."))
+        ends.append((countEnds(of: operation), "\(situation), and its completion block was called twice."))
+    }
+
+    /// Counts the ends of an operation, after its own completion block, which may give back what another operation needs.
+    func countEnds(of operation: Operation) -> Counter {
+        let (count, own) = (Counter(), operation.completionBlock)
+        operation.completionBlock = {
+            own?()
+            count.increment()
+        }
+        return count
     }
 
     func eventually(within limit: Duration? = nil, _ condition: () -> Bool) -> Bool {

@@ -234,6 +234,18 @@ struct OperationContractTests {
         }
     }
 
+    @Test("The completion block of an operation is called, and may give back what others need")
+    func ownCompletionBlock() async {
+        let permits = DispatchSemaphore(value: 0)
+        permits.signal()
+        let report = await report([]) {
+            let operation = BlockOperation { permits.wait() }
+            operation.completionBlock = { permits.signal() }
+            return operation
+        }
+        #expect(report.violations.isEmpty, "\(report)")
+    }
+
     @Test("The guide shows the message as it is printed")
     func guide() async throws {
         let report = await report([.finishesWhenCancelled]) { NotStopping() }
