@@ -32,10 +32,18 @@ public final class Gate: @unchecked Sendable {
     /// - Returns: Whether the gate is open.
     @available(*, noasync, message: "Suspend in opened() instead.")
     @discardableResult
-    public func pass(within limit: Duration) -> Bool {
-        let deadline = limit.fromNow
+    public func pass(within limit: Duration) -> Bool { pass(within: limit, until: \.fromNow) }
+
+    /// Waits again when a date has come before the time has passed: the clock of dates may be set forward.
+    @available(*, noasync)
+    func pass(within limit: Duration, until date: (Duration) -> Date) -> Bool {
+        let began = ContinuousClock.now
         return condition.withLock {
-            while !isPassable { if !condition.wait(until: deadline) { break } }
+            while !isPassable {
+                let passed = began.duration(to: .now)
+                if passed >= limit { break }
+                _ = condition.wait(until: date(limit - passed))
+            }
             return isPassable
         }
     }

@@ -1,5 +1,7 @@
 import OperationKitTestSupport
 
+@testable import OperationKitTesting
+
 @Suite("Doubles", .timeLimit(.minutes(10)))
 struct DoubleTests {
     @Test("A manual operation ends when the test says so, and records what was called")
@@ -210,8 +212,6 @@ struct DoubleTests {
         }
     }
 
-    @Test("A body that ends in time gives what it returns, and what it throws")
-    func noHang() async throws {
     @Test("A report that cannot be written is thrown nevertheless")
     func unwritable() async {
         await #expect(processExitsWith: .success) {
@@ -222,6 +222,8 @@ struct DoubleTests {
         }
     }
 
+    @Test("A body that ends in time gives what it returns, and what it throws")
+    func noHang() async throws {
         #expect(try await withHangReport(after: .seconds(60)) { 7 } == 7)
         await #expect(throws: CocoaError.self) {
             try await withHangReport(after: .seconds(60)) { throw CocoaError(.fileNoSuchFile) }
@@ -242,6 +244,22 @@ struct DoubleTests {
         await returned.opened()
         #expect(limit < .zero || watch.error == nil)
         watch.stop()
+    }
+
+    @Test("A gate is waited for as long as was said, though the clock is set forward meanwhile")
+    func clockSetForward() async {
+        let gate = Gate()
+        let (isOpen, waits) = await onThread {
+            var waits = 0
+            let isOpen = gate.pass(within: .seconds(600)) { rest in
+                waits += 1
+                if waits < 3 { return .distantPast }
+                Thread { gate.open() }.start()
+                return rest.fromNow
+            }
+            return (isOpen, waits)
+        }
+        #expect(isOpen && waits >= 3)
     }
 
     @Test("A watch reports without a body, and not after it was stopped")
