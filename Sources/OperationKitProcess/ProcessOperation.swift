@@ -250,14 +250,35 @@ enum CommandLine {
         let isPlain =
             !argument.isEmpty && text.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || plain.contains($0) }
         if isPlain { return String(text) }
-        guard text.unicodeScalars.contains(where: { "\n\r".unicodeScalars.contains($0) }) else {
+        guard text.unicodeScalars.contains(where: isControl) else {
             return "'" + text.replacing("'", with: #"'\''"#) + "'"
         }
-        return "$'" + text.unicodeScalars.map { escaped[$0] ?? String($0) }.joined() + "'"
+        return "$'" + text.unicodeScalars.map(escaped).joined() + "'"
+    }
+
+    /// Whether it breaks a line, or may do something to a terminal.
+    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
+        [.control, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
     }
 
     /// How a shell writes a text of several lines in one: logs and messages have a line for each operation.
-    private static let escaped: [Unicode.Scalar: String] = ["\\": #"\\"#, "'": #"\'"#, "\n": #"\n"#, "\r": #"\r"#]
+    private static func escaped(_ scalar: Unicode.Scalar) -> String {
+        switch scalar {
+        case "\\", "'": "\\\(scalar)"
+        case "\n": #"\n"#
+        case "\r": #"\r"#
+        case _ where isControl(scalar):
+            scalar.value < 0x80
+                ? #"\x"# + digits(scalar.value, count: 2) : #"\u"# + digits(scalar.value, count: 4)
+        default: String(scalar)
+        }
+    }
+
+    private static func digits(_ number: UInt32, count: Int) -> String {
+        let digits = String(number, radix: 16)
+        return String(repeating: "0", count: count - digits.count) + digits
+    }
+
     private static let plain = Set("0123456789-_=+./,:@%…".unicodeScalars)
 }
 #endif

@@ -33,6 +33,18 @@ struct ProcessLaunchTests {
         #expect(output.text.hasSuffix("/deep"))
     }
 
+    @Test("Characters that break lines or control a terminal are escaped in names of commands, as bash reads them")
+    func controlCharacters() async throws {
+        let argument = "\u{1b}[2Jä\u{7}\u{7f}\u{85}\u{2028}\u{2029}\t'\\\u{1}a"
+        let name = ProcessOperation("echo", [argument]).name ?? ""
+        #expect(name == #"echo $'\x1b[2Jä\x07\x7f\u0085\u2028\u2029\x09\'\\\x01a'"#)
+        #if os(Linux)
+        // The bash of macOS is older than `\u`.
+        let printed = try await queue.run(ProcessOperation("bash", ["-c", name], environment: ["LC_ALL": "C.UTF-8"]))
+        #expect(printed.standardOutput == Data((argument + "\n").utf8))
+        #endif
+    }
+
     // MARK: - Environment
 
     @Test("A variable of this process that is no UTF-8 reaches the program as it is, unless an environment is set")
@@ -80,6 +92,15 @@ struct ProcessLaunchTests {
         #expect(folder.names.isEmpty)
     }
 
+    @Test(
+        "A variable that cannot be set as it is is an error that has its name, and not its value",
+        arguments: [("A", "secret\0"), ("A\0", "secret"), ("", "secret"), ("A=B", "secret")])
+    func badVariable(_ name: String, _ value: String) async throws {
+        let error = try await failure(of: ProcessOperation("pwd", environment: ["GOOD": "=", name: value]))
+        #expect(error == .invalidVariable(command: "pwd", name: name.replacing("\0", with: "\\0")))
+        #expect((error as NSError).code == 9 && !error.localizedDescription.contains("secret"))
+    }
+
     @Test("A named pipe that no program reads is an error instead of a thread that waits")
     func namedPipe() async throws {
         let path = folder.url.appendingPathComponent("pipe").path
@@ -91,15 +112,6 @@ struct ProcessLaunchTests {
 
     #if os(Linux)
     enum BusyFile: CaseIterable { case forAMoment, forEver, cancelled }
-
-    @Test(
-        "A variable that cannot be set as it is is an error that has its name, and not its value",
-        arguments: [("A", "secret\0"), ("A\0", "secret"), ("", "secret"), ("A=B", "secret")])
-    func badVariable(_ name: String, _ value: String) async throws {
-        let error = try await failure(of: ProcessOperation("pwd", environment: ["GOOD": "=", name: value]))
-        #expect(error == .invalidVariable(command: "pwd", name: name.replacing("\0", with: "\\0")))
-        #expect((error as NSError).code == 9 && !error.localizedDescription.contains("secret"))
-    }
 
     @Test(
         "A program that is open for writing runs once it is closed, or is an error soon", arguments: BusyFile.allCases)

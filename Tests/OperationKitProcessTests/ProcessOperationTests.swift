@@ -206,7 +206,7 @@ struct ProcessOperationTests {
                 ProcessOperation("true", directory: missing),
                 .invalidDirectory(command: "true", directory: missing.path)
             ),
-            (ProcessOperation("echo", ["a\0b"]), .invalidArgument(command: "echo 'a\0b'", argument: "a\\0b")),
+            (ProcessOperation("echo", ["a\0b"]), .invalidArgument(command: #"echo $'a\x00b'"#, argument: "a\\0b")),
         ]
         for (operation, expected) in cases {
             let error = try await failure(of: operation)
