@@ -68,8 +68,10 @@ struct InputPipe {
     ///
     /// - Returns: Whether there is more to write. A program that does not read its input is no error.
     mutating func write() -> Bool {
+        // macOS refuses 2^31 bytes and more.
+        let length = min(data.count - written, 1 << 20)
         let count = unsafe data.withUnsafeBytes { bytes in
-            unsafe Foundation.write(descriptor.number, bytes.baseAddress! + written, data.count - written)
+            unsafe Foundation.write(descriptor.number, bytes.baseAddress! + written, length)
         }
         guard count > 0 else { return errno == EAGAIN || errno == EINTR }
         written += count
