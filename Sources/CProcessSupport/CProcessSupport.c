@@ -60,6 +60,10 @@ int ok_pipe(int descriptors[2], int end) {
         return error;
     }
     return 0;
+#ifdef F_SETNOSIGPIPE
+    // On macOS, the signal goes to the whole process, so blocking it on a thread is not enough.
+    if (end == 1) fcntl(descriptors[1], F_SETNOSIGPIPE, 1);
+#endif
 }
 
 static char *const *own_environment(void) {

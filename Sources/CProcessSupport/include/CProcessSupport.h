@@ -11,7 +11,7 @@
 int ok_open(const char *path, int flags);
 
 /// Creates a pipe whose ends are above the standard streams and close on exec. The end that is named, 0 for reading and 1 for
-/// writing, does not block. Returns 0, or an error number.
+/// writing, does not block. If it is closed for reading, writing to it sends no signal on macOS. Returns 0, or an error number.
 int ok_pipe(int descriptors[2], int end);
 
 /// Starts a program in a process group of its own, without blocked or ignored signals, and with three descriptors as its
@@ -33,7 +33,7 @@ int ok_groups_with_others(const pid_t groups[], int count, bool found[]);
 /// Returns how many bytes can be read from a pipe.
 int ok_unread_byte_count(int descriptor);
 
-/// Keeps writes to closed pipes from sending a signal to the calling thread.
+/// Keeps writes to closed pipes from sending a signal to the calling thread, which is where Linux sends it.
 void ok_block_broken_pipe(void);
 
 #endif
