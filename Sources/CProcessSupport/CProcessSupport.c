@@ -22,6 +22,7 @@
 #include <unistd.h>
 #ifdef __APPLE__
 #include <crt_externs.h>
+#include <libproc.h>
 #include <sys/event.h>
 #endif
 #ifdef __linux__
@@ -59,11 +60,11 @@ int ok_pipe(int descriptors[2], int end) {
         for (int i = 0; i < 2; i++) if (descriptors[i] >= 0) close(descriptors[i]);
         return error;
     }
-    return 0;
 #ifdef F_SETNOSIGPIPE
     // On macOS, the signal goes to the whole process, so blocking it on a thread is not enough.
     if (end == 1) fcntl(descriptors[1], F_SETNOSIGPIPE, 1);
 #endif
+    return 0;
 }
 
 static char *const *own_environment(void) {
@@ -167,6 +168,15 @@ int ok_groups_with_others(const pid_t groups[], int count, bool found[]) {
         if (place && !found[place - groups]) found[place - groups] = !has_ended(process);
     }
     closedir(directory);
+    return 0;
+#elif defined(__APPLE__)
+    for (int i = 0; i < count; i++) {
+        pid_t members[2];  // There is another one among two.
+        errno = 0;
+        int size = proc_listpids(PROC_PGRP_ONLY, (uint32_t)groups[i], members, sizeof members);
+        if (size <= 0 && errno != 0) return -1;
+        found[i] = size == sizeof members || (size > 0 && members[0] != groups[i]);
+    }
     return 0;
 #else
     (void)groups, (void)count, (void)found;
