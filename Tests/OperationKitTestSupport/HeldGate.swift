@@ -46,7 +46,7 @@ package final class HeldGate: StartGate {
         log.add("withdraw \(name)")
     }
 
-    package var waitDescription: String? { "waiting for the test" }
+    package func waitDescription(namesHolders: Bool) -> String? { "waiting for the test" }
 
     /// Opens the gate, or has it end the operation.
     package func open(withError error: (any Error)? = nil) {

@@ -55,6 +55,16 @@ import OperationKitTestSupport
         #expect(other.criticalPath == [step(3, .parent(id(1)), 0, 10, waited: 5)])
     }
 
+    @Test("It goes through very many short siblings, each in the place of the one before it") func shortSiblings() {
+        let children = (0..<2_000).map { Entry.child(UInt64($0) + 2, "\($0)", ($0, $0 + 1)) }
+        let all = Entry(
+            id: id(1), name: "all", started: .zero, running: .zero, finished: .milliseconds(2_000), outcome: .success,
+            isComposite: true, limit: 1)
+        let path = OperationTimeline(entries: [all] + children).criticalPath
+        #expect(path.map(\.operation) == children.map(\.id))
+        #expect(path.last?.reason == .place(in: id(1), from: id(2_000)))
+    }
+
     @Test("It goes to the one that held the same resource during the wait") func resources() {
         let timeline = composite(
             end: 9, .child(2, "a", (0, 4)) { $0.resources = ["db"] }, .child(3, "b", (0, 6)) { $0.resources = ["net"] },

@@ -68,6 +68,48 @@ import OperationKitTestSupport
             path.map(\.operation) == [first.id, second.id] && path[1].reason == .resource("database", from: first.id))
     }
 
+    @Test("Waits for a resource are counted together, whatever holds it, also those of attempts, and are no work")
+    func waitsForOneResource() async throws {
+        let database = ExclusiveAccess("database")
+        let holder = ScriptedOperation.idle("holder")
+        let next = ScriptedOperation.idle("next")
+        let last = TaskOperation(name: "last", retry: RetryPolicy(maximumAttempts: 2)) {}
+        for operation in [holder, next, last] {
+            operation.require(database)
+            operation.addObserver(recorder)
+            operation.start()
+        }
+        await eventually("“last” does not wait") {
+            recorder.timeline[last.observationID]?.waits.count == 1
+        }
+        holder.finish()
+        await eventually("“next” does not work") { recorder.timeline[next.observationID]?.running != nil }
+        next.finish()
+        try await last.finished()
+        let timeline = recorder.timeline
+        #expect(timeline.summary.waiting.map(\.reason) == ["exclusive access to “database”"])
+        #expect(timeline.summary.waiting.first?.count == 2)
+        let entry = try entry(last)
+        #expect(entry.segments(end: timeline.duration).map(\.kind) == [.executing, .waiting, .executing])
+        #expect(entry.waits.first?.from ?? .zero >= entry.running ?? .longest)
+    }
+
+    @Test("A step depends on those before it that ran at the same time, also if it is observed from the start on only")
+    func concurrentSteps() async throws {
+        let steps = ["a", "b", "c", "d"].map { IOBlockOperation<Int, Int>(name: $0) { $0 } }
+        let last = IOBlockOperation<[Int], Int>(name: "last") { $0.count }
+        let middle = IOBlockOperation<(Int, Int), Int>(name: "middle") { $0.0 + $0.1 }
+        let macro = MacroOperation(steps[0]).then(concurrently: steps[1], steps[2]).then(middle)
+            .then(concurrently: [steps[3]]).then(last)
+        macro.addObserver(recorder)
+        #expect(try await OperationQueue().run(macro.with(input: 1)) == 1)
+        let ids = steps.map(\.observationID)
+        #expect(try entry(middle).dependencies == [ids[1], ids[2]])
+        #expect(try entry(last).dependencies == [ids[3]])
+        #expect(try entry(steps[3]).dependencies == [middle.observationID])
+        #expect(recorder.timeline.entries.count == 7)
+    }
+
     @Test("A workflow that sleeps runs from its begin on, and its limit is that of other composites")
     func sleepingWorkflow() async throws {
         let clock = ManualClock()

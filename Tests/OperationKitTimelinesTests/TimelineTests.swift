@@ -120,6 +120,19 @@ import OperationKitTestSupport
         #expect(try decoded(String(decoding: JSONEncoder().encode(timeline), as: UTF8.self)) == timeline)
     }
 
+    @Test("An attempt that failed after the end is no work, and makes no number too large") func retryAfterEnd() throws
+    {
+        let retries = [2_305_843_009_213_693_950, 2_305_843_009_213_693_952].map {
+            "{\"attempt\":1,\"error\":\"\",\"time\":\($0),\"delay\":1}"
+        }.joined(separator: ",")
+        let entry = """
+            {"id":1,"name":"a","type":"T","running":0,"finished":1,"retries":[\(retries)]}
+            """
+        let timeline = try decoded(json(operations: entry))
+        #expect(timeline.summary.work == .nanoseconds(1) && timeline.summary.meanParallelism == 1)
+        #expect(forms(of: timeline).allSatisfy { !$0.isEmpty })
+    }
+
     @Test("Times and dates beyond all measure overflow nothing", arguments: [1e300, -1e300])
     func extremeDates(date: Double) {
         let longest = Duration.seconds(Int64.max)

@@ -166,7 +166,7 @@ extension IOOperation {
     /// Makes the operation run after others, and take its input from steps before.
     ///
     /// The dependencies are removed right before `main()`, after all bindings have been served: otherwise the last step of a
-    /// chain would hold all steps before it.
+    /// chain would hold all steps before it. Those of a hidden step are there until the steps after it begin.
     func takeInput(after sources: [AsyncOperation], input: @escaping @Sendable () -> Input?) {
         let references = sources.map { source in
             addDependency(source)
@@ -180,6 +180,7 @@ extension IOOperation {
             self?.input = value
         }
         addStartHandler(.last) { target in
+            if target.withState(\.isHidden) { return }
             for source in references.compactMap(\.object) { target.removeDependency(source) }
         }
     }

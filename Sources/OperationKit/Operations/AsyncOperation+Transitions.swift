@@ -123,8 +123,9 @@ extension AsyncOperation {
         didChange("isFinished")
         send(ended)
 
+        // Observers look for what depends on a hidden one behind it.
         let (observers, releasesDependencies) = withState {
-            ($0.announced(), $0.hasHadDependencies && $0.parent != nil)
+            ($0.announced(), $0.hasHadDependencies && $0.parent != nil && !$0.isHidden)
         }
         if releasesDependencies { detachFromDependencies() }
         for observer in observers { observer.operationFinished(self, error: error, &list) }

@@ -103,7 +103,7 @@ final class ExecutionRegistry: Sendable {
         // Release the operations after unlocking; their deinitializers may remove an entry.
         let found = entries.withLock { entries in entries.values.map { ($0.operation.object, $0.startTime) } }
         return found.filter { $0.1.age(at: now) > age }.sorted { $0.1 < $1.1 }.compactMap(\.0)
-            .filter { $0.withState { $0.eventQueue !== EventQueue.hidden } }
+            .filter { !$0.withState(\.isHidden) }
     }
 }
 

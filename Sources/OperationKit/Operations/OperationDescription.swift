@@ -42,7 +42,7 @@ extension Operation {
             }
             guard case .executing(let age) = status else { return status }
             if let wait = operation.waitDescription { return .waiting(wait, age) }
-            if let gate { return gate.waitDescription.map { .waiting($0, age) } ?? status }
+            if let gate { return gate.waitDescription(namesHolders: true).map { .waiting($0, age) } ?? status }
             // What the operation waits for in the meantime, such as a resource for an attempt.
             guard case .waiting(let wait, _)? = helper?.status(at: now) else { return status }
             return .waiting(wait, age)

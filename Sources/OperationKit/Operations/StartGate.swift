@@ -34,15 +34,19 @@ protocol StartGate: Sendable {
     /// Not called when an operation that waits is freed: the gate is released then.
     func withdraw()
 
-    /// What the operation waits for, for its description and its observers, such as “waiting for access”. Called with nothing locked,
-    /// on any thread. It is asked of each operation that waits, so it takes the same time however many wait.
-    var waitDescription: String? { get }
+    /// What the operation waits for, such as “waiting for access”. Called with nothing locked, on any thread. It is asked of each operation
+    /// that waits, so it takes the same time however many wait.
+    ///
+    /// - Parameter namesHolders: Whether it says what has that now: for descriptions. Observers are told what all that wait for the same
+    ///   have in common.
+    /// - Returns: The description; `nil` for nothing.
+    func waitDescription(namesHolders: Bool) -> String?
 }
 
 extension StartGate {
     func wait(_ operation: AsyncOperation) {}
     func withdraw() {}
-    var waitDescription: String? { nil }
+    func waitDescription(namesHolders: Bool) -> String? { nil }
 }
 
 /// Where a gate is among others.
@@ -212,7 +216,7 @@ extension AsyncOperation {
     ///
     /// - Returns: What to do next, if the operation ends instead.
     private func wait(for gate: any StartGate) -> Lifecycle.Action? {
-        let reason = ObserverList.isObserving ? gate.waitDescription : nil
+        let reason = ObserverList.isObserving ? gate.waitDescription(namesHolders: false) : nil
         let (isWaiting, action, event) = withObservers { state, observers -> (Bool, Lifecycle.Action?, EventQueue?) in
             let action = state.lifecycle.gateClosed()
             guard state.lifecycle.isWaiting else { return (false, action, nil) }

@@ -196,14 +196,19 @@ extension ResourceRequest {
         lease.require(self, asAttemptOf: operation)
         lease.asyncCompletionBlock = { _ in continuation.withLock { $0.take() }?.resume(returning: nil) }
         operation.setHelper(lease)
+        var reason: String?
         let finish = await withCancellationDelivered {
             lease.cancel()
         } during: {
             await withCheckedContinuation { waiting in
                 continuation.withLock { $0 = waiting }
                 lease.start()
+                // Observers don't know of the lease.
+                reason = lease.withState(\.awaitedGate)?.waitDescription(namesHolders: false)
+                if let reason { operation.emit(.waiting(for: reason)) }
             }
         }
+        if reason != nil { operation.emit(.running) }
         return try finish ?? { throw lease.error ?? CancellationError() }()
     }
 }

@@ -62,17 +62,20 @@ struct TimelineCauses {
 
     /// Goes through the starts and ends of children, and remembers who set a place free.
     private mutating func findHandOvers(in parent: Int, limit: Int) {
-        let moments = index.children[parent].flatMap { child in
-            starts[child].map { [(min($0 + tolerance, ends[child]), 1, child), (ends[child], 0, child)] } ?? []
+        // At the same time, ends (0) come before starts, but not before that of the same child.
+        let moments = index.children[parent].flatMap { child -> [(time: Duration, order: Int, child: Int)] in
+            guard let start = starts[child] else { return [] }
+            let (late, end) = (start + tolerance, ends[child])
+            return [(min(late, end), late < end ? 1 : -1, child), (end, 0, child)]
         }
         var (running, last) = (0, Int?.none)
-        for (_, starting, child) in moments.sorted(by: <) {
-            if starting == 1 {
+        for (_, order, child) in moments.sorted(by: <) {
+            if order != 0 {
                 handOvers[child] = last
             } else if running >= limit {
                 last = child
             }
-            running += starting == 1 ? 1 : -1
+            running += order == 0 ? -1 : 1
         }
     }
 

@@ -59,10 +59,17 @@ extension OperationTimeline.Entry {
         }
         if let started, begin != started, running != nil || !waits.isEmpty {
             // Without waits, the time before `main()` is that of the preparation alone.
-            append(waits.isEmpty ? work : .waiting, started, begin ?? finish)
+            let waited = waits.contains { $0.from < begin ?? .latest }
+            append(waited ? .waiting : work, started, begin ?? finish)
         }
         guard var from = begin else { return segments }
-        for pause in pauses(end: end) where pause.lowerBound >= from {
+        // Its attempts may wait for a resource each. A composite works while its body waits.
+        let waited = waits.compactMap { wait -> Range<Duration>? in
+            let to = min(wait.to ?? finish, finish)
+            return isComposite || wait.from >= to ? nil : wait.from..<to
+        }
+        let pauses = (pauses(end: end) + waited).sorted { $0.lowerBound < $1.lowerBound }
+        for pause in pauses where pause.lowerBound >= from {
             append(work, from, pause.lowerBound)
             append(.waiting, pause.lowerBound, pause.upperBound)
             from = pause.upperBound

@@ -80,7 +80,7 @@ struct ObservedFacts {
         if case .added(let composite, _) = kind { parent = composite }
         switch kind {
         case .added, .started, .cancelled:
-            dependencies = operation.dependencies.compactMap { ($0 as? AsyncOperation)?.observationID }
+            dependencies = operation.observedDependencies
         case .running:
             resources = operation.leasedResourceNames
             if isComposite { limit = operation.childLimit }

@@ -199,8 +199,9 @@ extension OperationTimeline.Entry {
 
     /// The delays between attempts, oldest first. A delay is over when the operation goes on, or ends.
     func pauses(end: Duration) -> [Range<Duration>] {
-        zip(retries, retries.dropFirst().map(\.time) + [finished ?? end]).compactMap { retry, next in
-            let to = min(retry.time + retry.delay, next)
+        let end = finished ?? end
+        return zip(retries, retries.dropFirst().map(\.time) + [end]).compactMap { retry, next in
+            let to = min(retry.time + retry.delay, next, end)
             return retry.time < to ? retry.time..<to : nil
         }
     }

@@ -64,7 +64,7 @@ import OperationKitTestSupport
                 operation.gateOpened()
             }
 
-            var waitDescription: String? { "waiting" }
+            func waitDescription(namesHolders: Bool) -> String? { "waiting" }
         }
         let operation = ScriptedOperation.logged(log)
         operation.addGate(Early(log))

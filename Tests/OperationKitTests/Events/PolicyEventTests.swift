@@ -86,7 +86,7 @@ import OperationKitTestSupport
                 + tail.map { "load: \($0)" })
     }
 
-    private let waitingForDatabase = "waiting for exclusive access to “database”, held by “holder”"
+    private let waitingForDatabase = "waiting for exclusive access to “database”"
 
     @Test("Several resources are waited for together, after the conditions") func severalResources() async {
         let (database, host, gate) = (ExclusiveAccess("database"), ConcurrencyLimit("host", 1), Gate())
@@ -201,6 +201,22 @@ import OperationKitTestSupport
         task.cancel()
         let retries = (1...2).map { retrying(after: $0, "first") }
         #expect(await recorder.end(of: "load") == start + retries + ["load: cancelled", "load: finished: cancelled"])
+    }
+
+    @Test("An attempt of a closure waits for its resources with an event, as an operation does") func attemptRequires()
+        async throws
+    {
+        let database = ExclusiveAccess("database")
+        let holder = EventLog().held("holder", database)
+        holder.start()
+        let operation = recorder.observe(TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2)) {})
+        operation.require(database)
+        operation.start()
+        await occurrence(of: waitingForDatabase)
+        #expect(operation.debugDescription.contains(waitingForDatabase + ", held by “holder”"))
+        holder.finish()
+        await recorder.end(of: "load")
+        #expect(events == ["started", "running", waitingForDatabase, "running", "finished"])
     }
 
     @Test("Each run of a repeated operation is a child, and there are no retries") func repetition() async {

@@ -78,11 +78,6 @@ extension AsyncOperation {
         let (id, name) = (composite.observationID, composite.displayName)
         emit(.added(to: id, name: name))
     }
-
-    /// Keeps the operation from having events, because only the library knows it. Called before it is used.
-    package func hideFromObservers() {
-        withState { $0.eventQueue = .hidden }
-    }
 }
 
 // MARK: - Adding observers
@@ -107,7 +102,7 @@ extension AsyncOperation {
         let registration = ObserverRegistration(observer, isOuter: children != nil)
         defer { registration.added() }
         return withState { state in
-            if state.lifecycle.isFinished || state.eventQueue === EventQueue.hidden { return false }
+            if state.lifecycle.isFinished || state.isHidden { return false }
             state.requiredEventQueue().observers.add(registration)
             return true
         }
@@ -209,6 +204,9 @@ final class EventQueue: @unchecked Sendable {
 }
 
 extension AsyncOperation.State {
+    /// Whether the operation has no events, because only the library knows it.
+    var isHidden: Bool { eventQueue === EventQueue.hidden }
+
     /// Returns the queue, which is created if there is none.
     mutating func requiredEventQueue() -> EventQueue {
         let queue = eventQueue ?? EventQueue()
@@ -230,9 +228,7 @@ extension AsyncOperation.State {
     /// Not inlined, because what has no observers should not pay for the size of this.
     @inline(never)
     private mutating func noteObserved(_ kind: OperationEvent.Kind, _ outer: ObserverList) -> EventQueue? {
-        guard let queue = eventQueue ?? (outer.isEmpty ? nil : requiredEventQueue()), queue !== EventQueue.hidden else {
-            return nil
-        }
+        guard !isHidden, let queue = eventQueue ?? (outer.isEmpty ? nil : requiredEventQueue()) else { return nil }
         let observers = outer.followed(by: queue.observers)
         if observers.isEmpty { return nil }
         let entry = (kind, OperationEvent.now, observers)

@@ -22,9 +22,11 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
         /// The operation started to execute. It may have to wait before its `main()`.
         case started
         /// The operation waits before its `main()`, for a condition or a resource, in words: “waiting for exclusive access to
-        /// “database””. Also in the body of a workflow, when it sleeps.
+        /// “database””, whatever holds that. Also in the body of a workflow, when it sleeps, and before an attempt of a closure that is
+        /// retried.
         case waiting(for: String)
-        /// `main()` is about to be called; the children of a composite are about to start. Again after a workflow has slept.
+        /// `main()` is about to be called; the children of a composite are about to start. Again after such a wait in
+        /// a workflow or between attempts.
         case running
         /// The operation was cancelled, before its start, during its execution, or while it waited. It goes on until it is
         /// finished. The reason is that of ``AsyncOperation/cancel(withError:)``, an ``OperationTimeoutError`` for example; `nil` for
@@ -89,6 +91,20 @@ extension Error {
     /// The error in events and timelines: its sentence, or else its value.
     package var eventText: String {
         (self as? any LocalizedError)?.errorDescription ?? "\(self)"
+    }
+}
+
+extension AsyncOperation {
+    /// Keeps the operation from having events, because only the library knows it. Called before it is used.
+    package func hideFromObservers() {
+        withState { $0.eventQueue = .hidden }
+    }
+
+    /// What the operation depends on, as observers know it: instead of one that is hidden from them, what that depends on.
+    package var observedDependencies: [OperationID] {
+        dependencies.flatMap {
+            ($0 as? AsyncOperation)?.withState(\.isHidden) == true ? $0.dependencies : [$0]
+        }.compactMap { ($0 as? AsyncOperation)?.observationID }
     }
 }
 

@@ -71,13 +71,14 @@ final class ConditionGate: StartGate {
         if case .evaluating(let task, _) = previous { task.cancel() }
     }
 
-    var waitDescription: String? {
+    func waitDescription(namesHolders: Bool) -> String? {
         let name = condition.name
         if case .evaluating(_, let operation) = state.withLock(\.self),
             let helper = operation.prerequisite
         {
             // Not what a condition of it waits for, which would have no bound.
-            let resourceWait = (helper.withState { $0.awaitedGate } as? ResourceLease)?.waitDescription
+            let resourceWait = (helper.withState { $0.awaitedGate } as? ResourceLease)?
+                .waitDescription(namesHolders: namesHolders)
             return "running “\(helper.displayName)” for its condition “\(name)”"
                 + (resourceWait.map { ", which is \($0)" } ?? "")
         }

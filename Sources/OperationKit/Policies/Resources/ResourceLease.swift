@@ -252,13 +252,13 @@ final class ResourceLease: StartGate, StartLease {
 
     // MARK: - Diagnostics
 
-    var waitDescription: String? {
+    func waitDescription(namesHolders: Bool) -> String? {
         guard let id = requestID, let missing = ResourcePool.shared.missingResources(for: id), !missing.isEmpty else {
             return nil
         }
         let parts = missing.map { entry in
             let resource = request.resource(entry.resource)
-            return resource.title + entry.remark(of: resource)
+            return namesHolders ? resource.title + entry.remark(of: resource) : resource.title
         }
         return "waiting for " + parts.joined(separator: ", and for ")
     }
