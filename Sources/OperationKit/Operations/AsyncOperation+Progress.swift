@@ -52,10 +52,7 @@ extension AsyncOperation: ProgressReporting {
             return (state.progress, isNew)
         }
         guard let progress else { return self.progress }
-        if isNew, let children, !hasOutcome {
-            startReportingProgress()
-            progress.publish(children.fraction, of: children.unitCount)
-        }
+        if isNew, !hasOutcome { startReportingProgress() }
         return progress
     }
 
@@ -78,11 +75,18 @@ extension AsyncOperation: ProgressReporting {
 
 extension Operation {
     /// Called when the progress of a composite is first read. From then on, all composites inside it report their
-    /// progress, too.
+    /// progress, too: first how far they have come, from the innermost on.
     func startReportingProgress() {
         var open = [self]
+        var composites: [(operation: AsyncOperation, children: any ChildGroup)] = []
         while let operation = open.popLast() {
-            open += (operation as? AsyncOperation)?.children?.startReportingProgress() ?? []
+            guard let operation = operation as? AsyncOperation, let children = operation.children else { continue }
+            composites.append((operation, children))
+            open += children.startReportingProgress()
+        }
+        while let (operation, children) = composites.popLast() {
+            if composites.isEmpty { return operation.progressed(to: children.fraction, of: children.unitCount) }
+            _ = operation.withState { $0.parent }?.childProgressed(operation, to: children.fraction)
         }
     }
 }

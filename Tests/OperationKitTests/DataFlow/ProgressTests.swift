@@ -83,6 +83,25 @@ import OperationKitTestSupport
         #expect(compound.progress.fractionCompleted == 1)
     }
 
+    @Test("A progress that is first read during the work counts what was done before, at any depth") func readLate()
+        async throws
+    {
+        let isLast = Gate()
+        let last = ScriptedOperation { _ in isLast.open() }
+        let inner = CompoundOperation(
+            operations: [.named("a", in: EventLog()), .named("b", in: EventLog()), .named("c", in: EventLog()), last],
+            maxConcurrentOperationCount: 1)
+        let outer = CompoundOperation(operations: [
+            MacroOperation(Step.increment("step")), CompoundOperation(operations: [inner]),
+        ])
+        outer.start()
+        await isLast.opened()
+        #expect(outer.progress.fractionCompleted == 0.875)
+        last.finish()
+        try? await outer.finished()
+        #expect(outer.progress.fractionCompleted == 1)
+    }
+
     @Test("Children of every class count in the progress of a compound by their weights", arguments: ChildKind.allCases)
     func compound(kind: ChildKind) async {
         let log = ProgressLog()
