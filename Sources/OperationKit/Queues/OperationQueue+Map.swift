@@ -81,9 +81,12 @@ extension OperationQueue {
                     return firstError == nil
                 })
         } catch {
-            // Not if it was cancelled while the last elements ran. Another one is not asked for, which could take any time.
-            let count = (elements as? any Collection)?.count
-            if results.contains(where: { $0 == nil }) || results.count != count { throw error }
+            // Not if it was cancelled while the last elements ran. Another one is not asked for, nor are those of a lazy collection
+            // counted: both could take any time.
+            let counted: (any Collection)? =
+                elements as? any RandomAccessCollection
+                ?? (elements is any LazySequenceProtocol ? nil : elements as? any Collection)
+            if results.contains(where: { $0 == nil }) || results.count != counted?.count { throw error }
         }
         if let firstError { throw firstError }
         return results.compactMap(\.self)

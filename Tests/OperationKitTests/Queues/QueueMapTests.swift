@@ -174,6 +174,21 @@ import OperationKitTestSupport
         #expect(taken.value == 1)
     }
 
+    @Test("A map that is cancelled asks a collection that filters for no other element", arguments: [false, true])
+    func cancelledFilter(takesAny: Bool) async {
+        let (asked, isCancelled) = (Shared(0), Gate())
+        let task = Task {
+            if !takesAny { await isCancelled.opened() }
+            let numbers = (0..<1_000).lazy.filter { _ in asked.increment() > 0 }
+            return try await OperationQueue().mapToResults(numbers, limit: 1) { _ in await isCancelled.opened() }
+        }
+        if takesAny { await eventually("none was taken") { asked.value == 1 } }
+        task.cancel()
+        isCancelled.open()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(asked.value == (takesAny ? 1 : 0))
+    }
+
     @Test("The values, the closure and the queue of a map are released", arguments: Kind.allCases)
     func release(kind: Kind) async throws {
         let tracker = LeakTracker()
