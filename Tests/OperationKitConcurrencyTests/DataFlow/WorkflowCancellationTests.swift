@@ -215,4 +215,35 @@ import OperationKitTestSupport
         workflow.value = nil
         try await operation.finished()
     }
+
+    @Test(
+        "A child that is added begins although the worker of the last step runs the body, and another task of that waits",
+        arguments: [false, true])
+    func addedMeanwhile(byBody: Bool) async throws {
+        let (begun, computing, hasRun) = (Gate(), Gate(), Gate())
+        let other = ScriptedOperation { _ in begun.open() }
+        let added = ScriptedOperation {
+            hasRun.open()
+            $0.finish()
+        }
+        let add = Shared<@Sendable () throws -> Void>({})
+        let workflow = WorkflowOperation { flow in
+            async let end: Void = flow.run(other)
+            await begun.opened()
+            try await flow.run(ScriptedOperation())
+            if byBody { try add.value() }
+            computing.open()
+            blockLikeWork(until: hasRun)
+            other.finish()
+            try await end
+        }
+        add.change { $0 = { [unowned workflow] in try workflow.addOperation(added) } }
+        workflow.start()
+        await computing.opened()
+        if !byBody { try add.value() }
+        try await workflow.finished()
+    }
 }
+
+/// Blocks the current thread, as work without `await` does.
+private func blockLikeWork(until gate: Gate) { gate.pass() }

@@ -304,24 +304,6 @@ import OperationKitTimelines
     }
     #endif
 
-    @Test("A child that another thread adds begins although the worker of the last step runs the body")
-    func addedMeanwhile() async throws {
-        let (computing, hasRun) = (Gate(), Gate())
-        let workflow = WorkflowOperation { flow in
-            try await flow.run(Self.increment(1))
-            computing.open()
-            block(until: hasRun)
-        }
-        workflow.start()
-        await computing.opened()
-        try workflow.addOperation(
-            ScriptedOperation {
-                hasRun.open()
-                $0.finish()
-            })
-        try await workflow.finished()
-    }
-
     @Test("Steps go on while tasks block the cooperative pool") func blockedPool() async throws {
         let workflow = WorkflowOperation { flow in
             var number = 0

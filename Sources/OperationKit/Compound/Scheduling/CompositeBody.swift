@@ -30,6 +30,8 @@ final class CompositeBody: Sendable {
         var job: UnownedJob?
         /// Whether the body runs.
         var isRunning = false
+        /// Whether it is about to wait for a child.
+        var isSuspending = false
         var isWorkerRequested = false
     }
 
@@ -119,6 +121,9 @@ final class CompositeBody: Sendable {
         state.withLock { state in
             if state.waits[child] != nil { return false }
             state.waits[child] = continuation
+            if state.stay?.isRunning == true, state.stay?.thread == ObjectIdentifier(Thread.current) {
+                state.stay?.isSuspending = true
+            }
             return true
         }
     }
@@ -166,7 +171,8 @@ extension ChildScheduler {
         let id = ObjectIdentifier(operation)
         var failure: (any Error)?
         await withCheckedContinuation { continuation in
-            guard body.beganWait(for: id, continuation) else {
+            // The failure of one that is there already is not the caller's to handle.
+            guard !operation.isPart(of: self), body.beganWait(for: id, continuation) else {
                 failure = CompoundAdditionError.alreadyAdded(
                     operation: operation.displayName, compound: composite.displayName)
                 return continuation.resume()
@@ -215,8 +221,8 @@ extension CompositeBody {
     /// - Returns: Whether the current thread is a worker that runs the body, and goes on with the children.
     func takesWorkerRequest() -> Bool {
         state.withLock { state in
-            // One that waits for no child may go on for long.
-            guard let stay = state.stay, stay.isRunning, stay.isWorker, !state.waits.isEmpty,
+            // One that does not wait now may go on for long.
+            guard let stay = state.stay, stay.isSuspending, stay.isWorker,
                 stay.thread == ObjectIdentifier(Thread.current)
             else {
                 return false
