@@ -102,16 +102,17 @@ final class InFlightTasks: Sendable {
         completion: @escaping ItemCompletion
     ) {
         // The task has to be stored before it ends, so it is created with the lock held. Nothing of it runs there.
-        let isCancelled = state.withLock { state in
-            state.tasks[index] = Task {
+        let (task, isCancelled) = state.withLock { state in
+            let task = Task {
                 let result = await Result { try await body() }
                 // Release the task after unlocking; its deinitializers may run arbitrary code.
                 _ = self.state.withLock { $0.tasks.removeValue(forKey: index) }
                 completion(result.error)
             }
-            return state.isCancelled
+            state.tasks[index] = task
+            return (task, state.isCancelled)
         }
-        if isCancelled { cancel() }
+        if isCancelled { task.cancel() }
     }
 
     /// Runs an asynchronous function in a task of its own, and suspends until it has ended. Cancelling the current task
@@ -129,12 +130,9 @@ final class InFlightTasks: Sendable {
         if let error { throw error }
     }
 
-    /// Cancels all tasks, later ones too.
+    /// Cancels all tasks, later ones too. Called once for each task, perhaps.
     func cancel() {
-        let tasks = state.withLock { state in
-            state.isCancelled = true
-            return Array(state.tasks.values)
-        }
+        let tasks = state.withLock { exchange(&$0.isCancelled, with: true) ? [] : Array($0.tasks.values) }
         for task in tasks { task.cancel() }
     }
 }
