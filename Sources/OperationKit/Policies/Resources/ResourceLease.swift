@@ -214,16 +214,15 @@ final class ResourceLease: StartGate, StartLease {
 
     func workBegins() {
         // The request of an operation that makes attempts is theirs.
-        let isRequested = state.withLock { state in
-            state.hasBegun = state.request != nil
-            return state.hasBegun
-        }
-        guard isRequested else { return }
+        let isFirst = state.withLock { $0.request != nil && !exchange(&$0.hasBegun, with: true) }
+        guard isFirst else { return }
         for entry in request.resources { (entry.resource as? RateLimit)?.use() }
     }
 
     func workEnded(of operation: AsyncOperation, error: (any Error)?) {
         guard operation.withState({ $0.lifecycle.reachedMain }) else { return end(with: CancellationError()) }
+        // Another thread is about to call `main()`, and may not have come to this.
+        workBegins()
         guard error?.isCancellation == true else { return end(with: error) }
         // An attempt ends for the reason for which the operation was cancelled that has handed this to it.
         let composites = operation.surroundingOperations.prefix { $0.requestOfAttempts != nil }
