@@ -211,6 +211,25 @@ import OperationKitTestSupport
             log.events.filter { $0 != "evaluate" } == (isNested ? ["login", "work"] : ["login"]) + ["save", "export"])
     }
 
+    @Test("A prerequisite that is made while its operation is cancelled ends, too", arguments: ChildKind.allCases)
+    func madeTooLate(kind: ChildKind) async {
+        let (isAsked, isCancelled) = (Gate(), Gate())
+        let login = UncheckedSendable(kind.make("login") {})
+        let work = logged("work")
+        work.addCondition(
+            Needs(log: log) {
+                isAsked.open()
+                isCancelled.pass()
+                return login.value
+            })
+        work.start()
+        await isAsked.opened()
+        work.cancel()
+        isCancelled.open()
+        await eventually("“login” does not end") { login.value.isFinished }
+        #expect(login.value.isCancelled && log.events.isEmpty)
+    }
+
     @Test("The description of an operation says what its prerequisite waits for") func description() async throws {
         let holder = ScriptedOperation.idle("import")
         holder.require(database)

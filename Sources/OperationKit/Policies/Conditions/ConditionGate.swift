@@ -100,7 +100,8 @@ extension AsyncOperation {
         let isUnused = setHelper(prerequisite as? AsyncOperation)
         defer { if isUnused { setHelper(nil) } }
         do {
-            if Task.isCancelled || isAwaited(by: prerequisite) {
+            // In a cancelled task, running it cancels it first.
+            if isAwaited(by: prerequisite) {
                 if !(prerequisite is AsyncOperation) { prerequisite.holdUntilDependenciesEnd() }
                 try Task.checkCancellation()
                 throw CompoundOperationError.dependencyCycle(
