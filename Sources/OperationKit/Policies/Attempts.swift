@@ -194,7 +194,10 @@ extension ResourceRequest {
         }
         lease.hideFromObservers()
         lease.require(self, asAttemptOf: operation)
-        lease.asyncCompletionBlock = { _ in continuation.withLock { $0.take() }?.resume(returning: nil) }
+        lease.asyncCompletionBlock = { [weak operation] _ in
+            operation?.setHelper(nil)
+            continuation.withLock { $0.take() }?.resume(returning: nil)
+        }
         operation.setHelper(lease)
         var reason: String?
         let finish = await withCancellationDelivered {

@@ -217,6 +217,7 @@ import OperationKitTestSupport
         holder.finish()
         await recorder.end(of: "load")
         #expect(events == ["started", "running", waitingForDatabase, "running", "finished"])
+        #expect(operation.withState { $0.gates?.helper } == nil)
     }
 
     @Test("Each run of a repeated operation is a child, and there are no retries") func repetition() async {

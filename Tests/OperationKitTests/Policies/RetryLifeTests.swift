@@ -306,6 +306,21 @@ import OperationKitTestSupport
         #expect(cyclePath(of: retry.error) == ["load", "load", "sync"])
     }
 
+    @Test("An attempt that is refused has failed") func refused() async {
+        let itself = Shared<AsyncOperation?>(nil)
+        let retry = RetryOperation(immediately, name: "load") { _ in
+            let attempt = ScriptedOperation("attempt")
+            if let retry = itself.value { attempt.addDependency(retry) }
+            return attempt
+        }
+        itself.value = retry
+        retry.start()
+        try? await retry.finished()
+        itself.value = nil
+        #expect(cyclePath(of: retry.attempts.last?.error) == cyclePath(of: retry.error))
+        #expect(retry.attempts.count == 1 && retry.attempts.last?.duration != nil)
+    }
+
     @Test("An attempt that waits for its hedged operation ends that with an error, and cancels the attempts that run")
     func waitsForHedged() async {
         let (clock, itself) = (ManualClock(), Shared<AsyncOperation?>(nil))

@@ -78,9 +78,10 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
                 firstStart = first
                 var entry = RetryAttempt(number: number, start: start - first)
                 record(entry)
-                try await scheduler.children.runChild(attempt, weight: 1)
-                (entry.duration, entry.error) = (time.now() - start, attempt.error)
+                let refusal = await Result { try await scheduler.children.runChild(attempt, weight: 1) }.error
+                (entry.duration, entry.error) = (time.now() - start, refusal ?? attempt.error)
                 record(entry)
+                if let refusal { throw refusal }
                 return result(of: attempt)
             }
         }
@@ -170,8 +171,7 @@ extension TaskOperation {
     /// waits. Cancelling the operation ends a pause, and no further attempt begins. The closure is kept until the end.
     ///
     /// It ends with ``RetryError`` if the policy makes no sense, or its budget is exhausted. What it requires each attempt
-    /// requires. Such a wait is no event, so in timelines it counts as work. To make an operation for each attempt, or to
-    /// see the attempts and what they wait for, use ``RetryOperation``.
+    /// requires. To make an operation for each attempt, or to see the attempts, use ``RetryOperation``.
     ///
     /// - Parameters:
     ///   - name: The name of the operation, for messages and errors.
