@@ -179,7 +179,7 @@ struct ProcessCancellationTests {
                     queue.addOperation(operation)
                     while !operation.isExecuting, !operation.isFinished { await Task.yield() }
                     if number % 4 > 0 { try? await Task.sleep(for: .microseconds(number * 25)) }
-                    operation.finish()
+                    operation.finish(withError: nil)
                     // A line that the closure had been given.
                     try? await Task.sleep(for: .milliseconds(50))
                     let count = lines.value

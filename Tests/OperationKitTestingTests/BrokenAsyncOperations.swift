@@ -71,12 +71,12 @@ final class EmptyWhenCancelled: IOOperation<Void, Int>, @unchecked Sendable {
     override func main(input: Void) {
         DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish(with: 1) }
     }
-    override func didCancel() { finish() }
+    override func didCancel() { finish(withError: nil) }
 }
 
 /// Succeeds without an output.
 final class WithoutOutput: IOOperation<Void, Int>, @unchecked Sendable {
-    override func main(input: Void) { finish() }
+    override func main(input: Void) { finish(withError: nil) }
 }
 
 /// Gives its input back.

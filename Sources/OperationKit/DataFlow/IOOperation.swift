@@ -156,6 +156,22 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         finish(with: .success(())) { storedOutput = output }
     }
 
+    /// Ends the operation with an error. With `nil` it is a success, which only an operation without an output can have.
+    ///
+    /// - Parameter error: The error, as that of ``AsyncOperation/finish(withError:)``.
+    /// - Returns: Whether this call decided the outcome.
+    @discardableResult
+    public final override func finish(withError error: (any Error)?) -> Bool {
+        super.finish(withError: error)
+    }
+
+    /// Ends the operation with an error, because its output is missing.
+    @available(*, deprecated, message: "use finish(with:) or finish(withError:): a success needs an output")
+    @discardableResult
+    public final func finish() -> Bool {
+        finish(withError: nil)
+    }
+
     /// Ends the operation with the result of its work. `onAcceptance` is called with the lock held.
     final func settle(with result: Result<Output, any Error>, onAcceptance: () -> Void) {
         finish(with: result.map { _ in }) {
@@ -181,6 +197,16 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     override func validated(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome {
         guard case .success = outcome, Output.self != Void.self else { return outcome }
         return .failure(IOOperationError.missingOutput(operation: displayName))
+    }
+}
+
+extension IOOperation where Output == Void {
+    /// Ends the operation with success. The first call of this or `finish(withError:)` decides the outcome.
+    ///
+    /// - Returns: Whether this call decided the outcome.
+    @discardableResult
+    public final func finish() -> Bool {
+        finish(withError: nil)
     }
 }
 

@@ -133,27 +133,6 @@ extension AsyncOperation {
 }
 
 extension AsyncOperation {
-    /// Ends the operation. The first call decides the outcome.
-    ///
-    /// May be called from any thread and any number of times: inside `main()`, from a callback, after a cancellation.
-    /// The call that decides calls ``asyncCompletionBlock`` on its own thread, and the operation is finished when it
-    /// returns. If another thread is just marking the operation as cancelled, that is left to the other thread.
-    ///
-    /// Before the start the outcome is remembered, and the operation does not finish yet: a queue that it is on would
-    /// crash. Once started, the operation finishes immediately and `main()` is not called.
-    ///
-    /// On a composite, such as ``CompoundOperation``, it is a request: the children are cancelled, and the composite
-    /// ends after them, with this outcome. On a ``ThrowingBlockOperation``, it ends when its block has returned.
-    ///
-    /// - Parameter error: The error the operation ends with, or `nil` for success. `CancellationError`, and any other error
-    ///   whose `isCancellation` is true, is replaced by the reason, if the operation was cancelled with one
-    ///   (``cancel(withError:)``).
-    /// - Returns: Whether this call decided the outcome. `false` means that an earlier one did.
-    @discardableResult
-    public final func finish(withError error: (any Error)? = nil) -> Bool {
-        finish(with: validated(error.map { .failure($0) } ?? .success(())))
-    }
-
     /// Ends the operation. `onAcceptance` is called with the lock held, to store what belongs to the outcome.
     @discardableResult
     func finish(with outcome: Lifecycle.Outcome, onAcceptance: () -> Void = {}) -> Bool {

@@ -182,7 +182,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     ///
     /// On Linux, Foundation goes on counting a dependency that had not finished when `removeDependency(_:)` removed it, so a queue never
-    /// starts the operation. A ``CompoundOperation`` starts it nevertheless, unless its class has an `isReady` of its own, but waits for a
+    /// starts the operation. A ``CompoundOperation`` starts it nevertheless, whatever an `isReady` of its class says, but waits for a
     /// dependency that is removed only when the compound has started.
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
@@ -192,6 +192,27 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     }
 
     // MARK: - Outcome
+
+    /// Ends the operation. The first call decides the outcome.
+    ///
+    /// May be called from any thread and any number of times: inside `main()`, from a callback, after a cancellation.
+    /// The call that decides calls ``asyncCompletionBlock`` on its own thread, and the operation is finished when it
+    /// returns. If another thread is just marking the operation as cancelled, that is left to the other thread.
+    ///
+    /// Before the start the outcome is remembered, and the operation does not finish yet: a queue that it is on would
+    /// crash. Once started, the operation finishes immediately and `main()` is not called.
+    ///
+    /// On a composite, such as ``CompoundOperation``, it is a request: the children are cancelled, and the composite
+    /// ends after them, with this outcome. On a ``ThrowingBlockOperation``, it ends when its block has returned.
+    ///
+    /// - Parameter error: The error the operation ends with, or `nil` for success. `CancellationError`, and any other error
+    ///   whose `isCancellation` is true, is replaced by the reason, if the operation was cancelled with one
+    ///   (``cancel(withError:)``).
+    /// - Returns: Whether this call decided the outcome. `false` means that an earlier one did.
+    @discardableResult
+    public func finish(withError error: (any Error)? = nil) -> Bool {
+        finish(with: validated(error.map { .failure($0) } ?? .success(())))
+    }
 
     /// The error with which the operation ended. `nil` on success, and until the outcome is delivered: also if `finish` was called
     /// before the start.

@@ -50,8 +50,14 @@ import OperationKitTestSupport
         ({ Measure() }, .missingInput(operation: "step")),
         ({ Step<Int?, Int> { $0.finish(with: $1 ?? 0) } }, .missingInput(operation: "step")),
         ({ Step<any Sendable, Int> { step, _ in step.finish(with: 1) } }, .missingInput(operation: "step")),
-        ({ Step<Int, Int> { step, _ in step.finish() }.with(input: 1) }, .missingOutput(operation: "step")),
-        ({ Step<Int, Int?> { step, _ in step.finish() }.with(input: 1) }, .missingOutput(operation: "step")),
+        (
+            { Step<Int, Int> { step, _ in step.finish(withError: nil) }.with(input: 1) },
+            .missingOutput(operation: "step")
+        ),
+        (
+            { Step<Int, Int?> { step, _ in step.finish(withError: nil) }.with(input: 1) },
+            .missingOutput(operation: "step")
+        ),
         // `main(input:)` is not overridden.
         ({ IOOperation<Int, Int>().with(input: 1) }, .missingOutput(operation: "step")),
     ]
