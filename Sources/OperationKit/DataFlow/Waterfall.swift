@@ -194,9 +194,8 @@ extension Waterfall {
         _ job: @escaping @Sendable (Output) throws -> Next
     ) -> Waterfall<Input, Next> {
         let jobName = name ?? WaterfallJobs.name(ofJob: jobs.count)
-        let chain = displayName
-        return thenDecide(name: name, progressWeight: progressWeight) { output in
-            .value(try Self.value(job(output), of: jobName, in: chain))
+        return thenDecide(name: name, progressWeight: progressWeight) { [unowned children = jobs.children] output in
+            .value(try Self.value(job(output), of: jobName, in: children))
         }
     }
 
@@ -218,10 +217,9 @@ extension Waterfall {
         _ job: @escaping @Sendable (Output) async throws -> Next
     ) -> Waterfall<Input, Next> {
         let taskName = name ?? WaterfallJobs.name(ofJob: jobs.count)
-        let chain = displayName
         return thenDecide(name: name, progressWeight: progressWeight) { [unowned children = jobs.children] output in
-            let task = TaskOperation(name: taskName) {
-                try Self.value(await job(output), of: taskName, in: chain)
+            let task = TaskOperation(name: taskName) { [unowned children] in
+                try Self.value(await job(output), of: taskName, in: children)
             }
             task.qualityOfService = children.queue.childQualityOfService
             return .operation(task)
@@ -229,8 +227,10 @@ extension Waterfall {
     }
 
     /// What a job returns as a value, unless that is an operation, which would not run.
-    private static func value<Next>(_ value: Next, of job: String, in chain: String) throws -> Next {
-        if value is Operation { throw ChainError.operationNotRun(job: job, chain: chain) }
+    private static func value<Next>(_ value: Next, of job: String, in children: ChildScheduler) throws -> Next {
+        if value is Operation {
+            throw ChainError.operationNotRun(job: job, chain: children.operation?.displayName ?? "waterfall")
+        }
         return value
     }
 

@@ -101,8 +101,9 @@ import OperationKitTestSupport
             let waterfalls = (0..<2).map { _ in Waterfall<Int, Int>(name: "waterfall").then { $0 } }
             for waterfall in [waterfalls[0].then { make($0) }, waterfalls[1].thenAwait { make($0) }] {
                 let whole = waterfall.then { _ in log.add("third") }
+                whole.name = "whole"
                 await Start.byHand(whole.with(input: 1))
-                #expect(whole.error as? ChainError == .operationNotRun(job: "job 1", chain: "waterfall"))
+                #expect(whole.error as? ChainError == .operationNotRun(job: "job 1", chain: "whole"))
                 #expect(log.events.isEmpty && whole.failedStep?.index == 1)
             }
         }
