@@ -186,4 +186,22 @@ import OperationKitTestSupport
         }
         try await OperationQueue().run(compound)
     }
+
+    #if os(Linux)
+    @Test("A compound has threads of its quality of service, also after others whose queue it could use again")
+    func threadsOfQualityOfService() async throws {
+        func threadName(_ qualityOfService: QualityOfService) async throws -> String {
+            let name = Shared("")
+            let block = BlockOperation {
+                name.value = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
+            }
+            let compound = CompoundOperation(operations: [block])
+            compound.qualityOfService = qualityOfService
+            try await OperationQueue().run(compound)
+            return name.value
+        }
+        let name = try await threadName(.default)
+        #expect(try await threadName(.background) != name)
+    }
+    #endif
 }

@@ -184,6 +184,30 @@ import OperationKitTestSupport
         for child in children { for dependency in child.dependencies { child.removeDependency(dependency) } }
     }
 
+    /// Calls a closure when it is asked what it depends on.
+    private final class AskedOperation: BlockOperation, @unchecked Sendable {
+        let isAsked = Shared<@Sendable () -> Void>({})
+
+        override var dependencies: [Operation] {
+            isAsked.value()
+            return super.dependencies
+        }
+    }
+
+    @Test("A compound with a cycle that is cancelled while that is looked for ends") func cancelledMeanwhile() async {
+        let (asked, ended) = (AskedOperation(), BlockOperation())
+        let cycle = (0..<2).map { _ in ScriptedOperation() }
+        for index in 0..<2 { cycle[index].addDependency(cycle[1 - index]) }
+        ended.start()
+        asked.addDependency(ended)
+        let compound = CompoundOperation(operations: [asked] + cycle)
+        asked.isAsked.value = { [unowned compound] in compound.cancel() }
+        compound.start()
+        try? await compound.finished()
+        asked.isAsked.value = {}
+        #expect(asked.isFinished && asked.isCancelled && compound.isFinished)
+    }
+
     @Test("An addition that would close a cycle throws, and changes nothing", arguments: [false, true])
     func cycleByAddition(isRunning: Bool) async throws {
         let hold = ScriptedOperation.idle()

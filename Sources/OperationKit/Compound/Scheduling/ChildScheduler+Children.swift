@@ -113,21 +113,6 @@ extension ChildScheduler {
     }
 }
 
-extension ChildStateMachine.Rejection {
-    func error(for composite: AsyncOperation) -> any Error {
-        let name = composite.displayName
-        switch self {
-        case .finished(let operation):
-            return CompoundAdditionError.compoundFinished(operation: operation.displayName, compound: name)
-        case .duplicate(let operation):
-            return CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: name)
-        case .cycle(let cycle):
-            return CompoundOperationError.dependencyCycle(
-                name: name, path: cycle.map { $0.operation.displayName(at: $0.index) })
-        }
-    }
-}
-
 // MARK: - Starting the composite
 
 extension ChildScheduler {
@@ -137,9 +122,14 @@ extension ChildScheduler {
         let (running, _, slots, isCancelled) = machine.withLock { $0.prepared() }
         // The composite calls this, so it is there.
         guard let composite = running else { return }
-        queue.name = composite.displayName
         let qualityOfService = composite.qualityOfService
-        if qualityOfService != .default { queue.childQualityOfService = qualityOfService }
+        if qualityOfService != .default {
+            // On Linux, a queue that was used before keeps the one that it had.
+            let new = CompositeQueue()
+            machine.withLock { $0.queue = $0.queue ?? new }
+            queue.childQualityOfService = qualityOfService
+        }
+        queue.name = composite.displayName
         var error: (any Error)?
         for first in stride(from: 0, to: slots.count, by: ChildScheduler.batch) {
             let last = min(first + ChildScheduler.batch, slots.count)
@@ -148,7 +138,11 @@ extension ChildScheduler {
         }
         if let error = error ?? machine.withLock({ $0.dependencyCycle() })?.error(for: composite) {
             // No child runs, and where stock operations wait for each other, the ends of two would lock each other out.
-            for operation in machine.withLock(\.operations) { operation.detachFromDependencies() }
+            for operation in machine.withLock(\.operations) {
+                operation.detachFromDependencies()
+                // On Linux, a stock one that was cancelled before is never ready otherwise.
+                if operation.isCancelled, !(operation is AsyncOperation) { operation.cancel() }
+            }
             composite.finish(withError: error)
         }
         update { $0.started() }

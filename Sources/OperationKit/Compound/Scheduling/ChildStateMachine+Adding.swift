@@ -211,3 +211,18 @@ extension Operation {
     /// Whether the operation no longer has to wait for its dependencies. Asks the operation, so callers hold no lock.
     fileprivate var ignoresDependencies: Bool { isCancelled || isExecuting || isFinished }
 }
+
+extension ChildStateMachine.Rejection {
+    func error(for composite: AsyncOperation) -> any Error {
+        let name = composite.displayName
+        switch self {
+        case .finished(let operation):
+            return CompoundAdditionError.compoundFinished(operation: operation.displayName, compound: name)
+        case .duplicate(let operation):
+            return CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: name)
+        case .cycle(let cycle):
+            return CompoundOperationError.dependencyCycle(
+                name: name, path: cycle.map { $0.operation.displayName(at: $0.index) })
+        }
+    }
+}
