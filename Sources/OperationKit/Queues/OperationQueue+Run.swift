@@ -212,7 +212,7 @@ extension Operation {
     fileprivate var endingErrorAfterWait: (any Error)? {
         if isFinished { return endingError }
         let reason = (self as? AsyncOperation)?.withState {
-            $0.lifecycle.outcome?.error ?? $0.lifecycle.cancellationReason
+            $0.lifecycle.outcome?.error ?? $0.lifecycle.earlyError ?? $0.lifecycle.cancellationReason
         }
         return reason ?? CancellationError()
     }

@@ -169,6 +169,22 @@ import OperationKitTestSupport
         #expect(running.isFinished)
     }
 
+    @Test("An error that was given before is thrown, also in a cancelled task") func earlyError() async {
+        let queue = OperationQueue()
+        queue.isSuspended = true
+        let operation = UncheckedSendable(ScriptedOperation())
+        operation.value.finish(withError: TestError.first)
+        let isCancelled = Gate()
+        let task = Task {
+            await isCancelled.opened()
+            try await queue.run(operation.value)
+        }
+        task.cancel()
+        isCancelled.open()
+        await #expect(throws: TestError.first) { try await task.value }
+        queue.isSuspended = false
+    }
+
     @Test("Operations that are cancelled on the queue are no failures, and no success of the call")
     func operations() async {
         let queue = OperationQueue.serial(name: "queue")
