@@ -10,7 +10,7 @@ public enum CompoundOperationError:
 {
     /// Children failed, and the compound was not cancelled. Code 1.
     case suboperationFailure(name: String, errors: [SuboperationError])
-    /// The compound was cancelled. `errors` are the failures of children until then, `reason` is what
+    /// The compound was cancelled. `errors` are the failures that children reported, before or after that, `reason` is what
     /// `cancel(withError:)` was given. Code 2.
     case cancelled(name: String, errors: [SuboperationError], reason: (any Error)? = nil)
     /// Children wait for each other in a cycle: each name on the path for the next one, the last one for the first.
@@ -102,7 +102,7 @@ public enum CompoundOperationError:
         case .suboperationFailure(_, let errors): " failed: " + summary(of: errors, depth: depth)
         case .cancelled(_, let errors, let reason):
             " was cancelled" + (reason.flatMap { text(of: $0, depth: depth) } ?? "")
-                + (errors.isEmpty ? "." : ". Before that, " + summary(of: errors, depth: depth))
+                + (errors.isEmpty ? "." : ". Besides, " + summary(of: errors, depth: depth))
         case .dependencyCycle(_, let path): " failed: " + Self.text(ofCycle: path)
         }
     }

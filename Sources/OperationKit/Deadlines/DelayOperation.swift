@@ -10,7 +10,7 @@ import Foundation
 ///
 /// No thread waits, but on a queue it takes a place. `OperationQueue.addOperation(_:after:clock:)` delays an operation without
 /// one. Time is measured with ``AsyncOperation/clock``. Where the `sleep` of that throws, or returns early, the time counts as over.
-/// Once it was started it is kept until it ends, also without a queue.
+/// Once its time runs it is kept until it ends, also without a queue.
 ///
 /// Cancelling it ends it immediately, with `CancellationError` or the reason. What depends on it then runs: use
 /// ``AsyncOperation/requireSuccess(of:)`` where it must not.

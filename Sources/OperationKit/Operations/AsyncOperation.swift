@@ -132,7 +132,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Stops the work of an operation that was cancelled while it was executing. The default implementation does nothing.
     ///
     /// Called at most once, and never at the same time as ``main()``. If `cancel()` is called while `main()` is running, this
-    /// method is called right after `main()` has returned, on the same thread, unless the operation has its outcome by then.
+    /// method is called right after `main()` has returned, on the same thread or the one that cancels, unless the operation has its outcome by
+    /// then.
     /// Otherwise `cancel()` calls it, on the thread of its caller. It is not called for an operation that was cancelled before
     /// its `main()`. The work may call `finish` while this method runs; what the method does then has no effect on the outcome.
     /// Don't call this method yourself.
@@ -197,7 +198,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// May be called from any thread and any number of times: inside `main()`, from a callback, after a cancellation.
     /// The call that decides calls ``asyncCompletionBlock`` on its own thread, and the operation is finished when it
-    /// returns. If another thread is just marking the operation as cancelled, that is left to the other thread.
+    /// returns. If another thread is just starting the operation, or marking it as cancelled, that is left to the other thread.
     ///
     /// Before the start the outcome is remembered, and the operation does not finish yet: a queue that it is on would
     /// crash. Once started, the operation finishes immediately and `main()` is not called.

@@ -28,7 +28,7 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
             return (lines + indented(operation?.callStack ?? [])).joined(separator: "\n")
         case .finishedAfterSuperMain(let type):
             return "OperationKit: The call of finish had no effect on an operation of the class “\(type)”, because "
-                + "super.main had finished it before. Don't call super.main() or super.main(input:)."
+                + "the main() of the library had finished it before. Override main() or main(input:), without calling super."
         case .lateDependency(let operation, let dependency):
             return "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
                 + "or told to require the success of that one. "

@@ -123,7 +123,7 @@ import OperationKitTestSupport
             (.suboperationFailure(name: "c", errors: []), 1, "“c”: 0 operations failed."),
             (.cancelled(name: "c", errors: []), 2, "“c” was cancelled."),
             (.cancelled(name: "c", errors: [], reason: Reason()), 2, "“c” was cancelled (The user left)."),
-            (.cancelled(name: "c", errors: [failure]), 2, "“c” was cancelled. Before that, 1 of 1 operation failed"),
+            (.cancelled(name: "c", errors: [failure]), 2, "“c” was cancelled. Besides, 1 of 1 operation failed"),
             (.dependencyCycle(name: "c", path: ["a", "b"]), 3, "“a” waits for “b”, which waits for “a”."),
         ]
         for (error, code, sentence) in cases {

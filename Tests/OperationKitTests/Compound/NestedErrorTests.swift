@@ -84,7 +84,7 @@ import OperationKitTestSupport
             name: "d", errors: [SuboperationError(name: "c", index: 0, error: compound)])
         #expect(
             outer.localizedDescription
-                == "“d” was cancelled. Before that, 1 operation failed: “c”: 1 operation failed: “a”" + entry)
+                == "“d” was cancelled. Besides, 1 operation failed: “c”: 1 operation failed: “a”" + entry)
         #expect(
             Self.nested(1, dependency).localizedDescription == "“c0”: 1 operation failed: “n0”: " + dependencyText)
         // Deeper, only the ends of the tree are described.
@@ -125,7 +125,7 @@ import OperationKitTestSupport
         let failed = CompoundOperationError.cancelled(name: "c", errors: [failure], reason: Worded(reason))
         #expect(
             failed.localizedDescription
-                == "“c” was cancelled\(end) Before that, 1 operation failed: “a”: Stop!")
+                == "“c” was cancelled\(end) Besides, 1 operation failed: “a”: Stop!")
     }
 
     @Test("A sentence that has named a compound does not name it again, and keeps any other name") func namedOnce() {
@@ -153,7 +153,7 @@ import OperationKitTestSupport
         let cancelled = CompoundOperationError.cancelled(name: "Sync", errors: [failure])
         #expect(
             sentences("Sync", cancelled)
-                == expected("Sync", "was cancelled. Before that, 1 operation failed: “login”: It broke."))
+                == expected("Sync", "was cancelled. Besides, 1 operation failed: “login”: It broke."))
         let stopped = CompoundOperationError.cancelled(name: "Sync", errors: [], reason: Worded("No time."))
         #expect(sentences("Sync", stopped) == expected("Sync", "was cancelled (No time)."))
         #expect(

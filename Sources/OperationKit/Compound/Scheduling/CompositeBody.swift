@@ -135,7 +135,10 @@ final class CompositeBody: Sendable {
 
     /// A child has ended and given its place back, or could not be added.
     func childEnded(_ child: ObjectIdentifier) {
-        let continuation = state.withLock { $0.waits.removeValue(forKey: child) }
+        let continuation = state.withLock { state in
+            state.stay?.isSuspending = false
+            return state.waits.removeValue(forKey: child)
+        }
         continuation?.resume()
     }
 }
@@ -218,15 +221,11 @@ extension CompositeBody {
 
     /// A worker is needed.
     ///
-    /// - Returns: Whether the current thread is a worker that runs the body, and goes on with the children.
+    /// - Returns: Whether a worker runs the body, which goes on with the children in a moment.
     func takesWorkerRequest() -> Bool {
         state.withLock { state in
             // One that does not wait now may go on for long.
-            guard let stay = state.stay, stay.isSuspending, stay.isWorker,
-                stay.thread == ObjectIdentifier(Thread.current)
-            else {
-                return false
-            }
+            guard let stay = state.stay, stay.isSuspending, stay.isWorker else { return false }
             state.stay?.isWorkerRequested = true
             return true
         }

@@ -168,7 +168,8 @@ extension TaskOperation {
     /// The closure is called for one attempt after the other, and the operation ends with what the last one returns or throws. An
     /// attempt that takes longer than the policy's ``RetryPolicy/attemptTimeout`` is cancelled, and has failed with an
     /// ``OperationTimeoutError`` if it then throws `CancellationError`. Pauses are measured with ``AsyncOperation/clock``; no thread
-    /// waits. Cancelling the operation ends a pause, and no further attempt begins. The closure is kept until the end.
+    /// waits. Cancelling the operation ends a pause, and no further attempt begins. The closure is kept until the end. With an
+    /// ``RetryPolicy/attemptTimeout`` it runs in a task of its own, which is cancelled a moment after the operation.
     ///
     /// It ends with ``RetryError`` if the policy makes no sense, or its budget is exhausted. What it requires each attempt
     /// requires. To make an operation for each attempt, or to see the attempts, use ``RetryOperation``.
