@@ -177,7 +177,7 @@ extension CollectionRun {
     /// repeatedly.
     private func finish(
         slots: [(any Error)?],
-        own: @escaping @Sendable (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
+        own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
     ) {
         let isFirst = lock.withLock {
             if stage == .finished { return false }

@@ -112,7 +112,8 @@ extension CollectionStrategy.Method {
         switch self {
         case .completion(let perform):
             // A run of its own makes sure that there is one end.
-            let names = ItemNames(type: names.type, noun: names.noun, firstIndex: index)
+            var names = names
+            names.firstIndex = index
             let source = ArraySource(items, batchSize: max(items.count, 1)) { items, _, completion in
                 perform(items, batch, completion)
             }

@@ -3,21 +3,17 @@ import Foundation
 // A composite starts after its dependencies, and what is inside it starts after the composite. So a composite cannot
 // depend on what is inside it, nor be inside itself.
 extension AsyncOperation {
-    /// Traps if a composite would contain itself.
-    func requireNotInside(_ operation: Operation) {
-        precondition(
-            !isInside(operation),
-            "OperationKit: “\(operation.displayName)” cannot be added to “\(displayName)”: it would contain itself")
-    }
-
     /// Checks an operation that a closure of this composite has made while that runs, and that it is about to wait for.
     ///
     /// - Throws: ``CompoundAdditionError``, if the composite is inside the operation, or may be: one that executes and is a
     ///   composite itself waits for its children, so both would wait for each other.
     func requireOutside(_ operation: AsyncOperation) throws {
-        if isInside(operation) || operation.children != nil && operation.isExecuting {
-            throw CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: displayName)
-        }
+        if isInside(operation) || operation.children != nil && operation.isExecuting { throw alreadyAdded(operation) }
+    }
+
+    /// The error of adding what is a child already, or may not become one.
+    func alreadyAdded(_ operation: Operation) -> CompoundAdditionError {
+        .alreadyAdded(operation: operation.displayName, compound: displayName)
     }
 
     /// Makes the composite depend on an operation, unless that is inside it. Then the composite ends with an error when it is
@@ -52,7 +48,7 @@ extension AsyncOperation {
     func waitingOperation(for child: Operation) -> AsyncOperation? {
         let (isPending, parent) = withState { ($0.lifecycle.isPending, $0.parent) }
         guard isPending, parent != nil || recordedDependencies != nil else { return nil }
-        guard (child as? AsyncOperation)?.ownChildren != nil else { return firstToWait(for: CollectionOfOne(child)) }
+        guard child.ownChildren != nil else { return firstToWait(for: CollectionOfOne(child)) }
         return child.searchNesting(
             whereInside: { firstToWait(for: $0) }, orAround: stepsOutward(to: child))
     }
@@ -127,7 +123,7 @@ extension Operation {
     /// around this one, or in what is inside the other one, whichever are fewer; in the latter for a foreign operation.
     func isInside(_ other: Operation) -> Bool {
         if self === other { return true }
-        guard (other as? AsyncOperation)?.ownChildren != nil else { return false }
+        guard other.ownChildren != nil else { return false }
         guard let operation = self as? AsyncOperation else { return other.parts.contains { $0 === self } }
         if let children = operation.children, other.isPart(of: children) { return false }
         return other.searchNesting(
@@ -187,7 +183,7 @@ extension Operation {
         var parts = [self]
         var next = 0
         while next < parts.count {
-            if let group = (parts[next] as? AsyncOperation)?.ownChildren {
+            if let group = parts[next].ownChildren {
                 guard let inside = group.operations(atMost: limit - parts.count) else { return nil }
                 parts += inside
             }

@@ -74,14 +74,13 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name)
         scheduler = ChildScheduler(limit: maxConcurrentOperationCount, failurePolicy: failurePolicy)
         super.init()
-        becomeComposite(of: scheduler)
-        self.name = name
         scheduler.attach(
             to: self,
             CompositeHandlers(
                 start: { [unowned self] in startChildren() },
                 finished: { [unowned self] failures, list in childrenFinished(failures: failures, &list) },
                 countsChildren: true))
+        self.name = name
         do { try scheduler.addInitial(operations, to: self) } catch { initialError = error }
     }
 
@@ -226,7 +225,7 @@ extension CompoundOperation {
     ///   it. The operation is unchanged then.
     /// - Precondition: The operation is not this compound, nor one that contains it.
     public final func addOperation(_ operation: Operation, progressWeight: Int64 = 1) throws {
-        try scheduler.add([operation], weights: [progressWeight], to: self)
+        try scheduler.add([operation], weight: progressWeight, to: self)
     }
 
     /// Adds children, all of them or, if there is an error, none.
@@ -236,9 +235,7 @@ extension CompoundOperation {
     ///   - progressWeight: The weight of each child in the progress of the compound.
     /// - Throws: What ``addOperation(_:progressWeight:)`` throws, for the first operation that cannot be added.
     public final func addOperations(_ operations: some Sequence<some Operation>, progressWeight: Int64 = 1) throws {
-        let operations = operations.map { $0 as Operation }
-        try scheduler.add(
-            operations, weights: Array(repeating: progressWeight, count: operations.count), to: self)
+        try scheduler.add(operations.map { $0 as Operation }, weight: progressWeight, to: self)
     }
 }
 

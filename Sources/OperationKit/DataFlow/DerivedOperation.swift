@@ -31,7 +31,6 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         steps = MacroSteps(failurePolicy: .continueAll, body: sequel == nil ? nil : CompositeBody())
         sourceTitle = source.titleInMessages
         super.init()
-        becomeComposite(of: steps.children)
         name = source.name
         steps.attach(
             to: self, start: { [unowned self] in startSource() },

@@ -58,7 +58,6 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         self.scheduler = scheduler
         self.sources = sources
         super.init()
-        becomeComposite(of: scheduler)
         self.name = name
         scheduler.attach(
             to: self,

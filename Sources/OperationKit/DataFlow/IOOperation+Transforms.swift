@@ -110,7 +110,7 @@ extension IOOperation {
         return DerivedOperation(self) { source, children in
             guard let error = source.error, !error.isCancellation, !children.cancelsNewChildren else { return }
             do {
-                guard let operation = try await children.body?.call({ try recovery(error) }) else { return }
+                let operation = try await children.call { try recovery(error) }
                 made.withLock { $0 = .success(operation) }
                 // Its share was counted from the beginning.
                 try await children.runChild(operation, weight: 1)
@@ -121,7 +121,7 @@ extension IOOperation {
             if let made = try made.withLock({ $0.take() })?.get() {
                 if let error = made.error { throw made.skippedError ?? error }
                 if let output = made.output { return output }
-                throw IOOperationError.missingOutput(operation: made.displayName)
+                throw made.missingOutput
             }
             if let output = source?.output { return output }
             throw source?.skippedError ?? source?.error ?? CancellationError()

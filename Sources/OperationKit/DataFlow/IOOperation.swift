@@ -196,8 +196,13 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     override func validated(_ outcome: Lifecycle.Outcome) -> Lifecycle.Outcome {
         guard case .success = outcome, Output.self != Void.self else { return outcome }
-        return .failure(IOOperationError.missingOutput(operation: displayName))
+        return .failure(missingOutput)
     }
+}
+
+extension AsyncOperation {
+    /// The error of a success without an output.
+    var missingOutput: IOOperationError { .missingOutput(operation: displayName) }
 }
 
 extension IOOperation where Output == Void {
@@ -236,23 +241,22 @@ extension IOOperation {
     ///
     /// - Parameters:
     ///   - children: The scheduler of the children, which has a ``CompositeBody``.
-    ///   - describe: Called for descriptions, on any thread.
+    ///   - describer: Describes the children, if the scheduler does not.
     ///   - body: Called once with the input, and released when it returns. The operation is kept alive meanwhile, so the
     ///     body refers to it unowned. If it throws, the children are cancelled.
     func becomeComposite(
-        of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in },
+        of children: ChildScheduler, describer: (any ChildDescriber)? = nil,
         body: @escaping @Sendable (_ input: Input) async throws -> Output
     ) {
-        becomeComposite(of: children, describe: describe, taking: { $0.requiredInput() }, body: body)
+        becomeComposite(of: children, describer: describer, taking: { $0.requiredInput() }, body: body)
     }
 
     /// The same, for a body that takes something else than the input. `take` returns `nil` if the operation has ended instead.
     func becomeComposite<Given: Sendable>(
-        of children: ChildScheduler, describe: @escaping @Sendable (_ snapshot: inout ChildSnapshot) -> Void,
+        of children: ChildScheduler, describer: (any ChildDescriber)?,
         taking take: @escaping @Sendable (IOOperation) -> Given?,
         body: @escaping @Sendable (_ given: Given) async throws -> Output
     ) {
-        becomeComposite(of: children)
         // The body until it is called, and then its result.
         let work = Locked<(body: (@Sendable (Given) async throws -> Output)?, result: Result<Output, any Error>?)>(
             (body, nil))
@@ -274,7 +278,7 @@ extension IOOperation {
                     let (_, result) = work.withLock { ($0.body.take(), $0.result.take()) }
                     bodyAndChildrenFinished(result, failures, in: children, &list)
                 },
-                describe: describe))
+                describer: describer))
     }
 
     /// Starts a body.

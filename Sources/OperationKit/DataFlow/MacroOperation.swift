@@ -70,7 +70,6 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         self.first = first
         self.source = source
         super.init()
-        becomeComposite(of: steps.children)
         steps.attach(
             to: self, start: { [unowned self] in startSteps() },
             finished: { [unowned self] failures, list in stepsFinished(failures: failures, &list) })

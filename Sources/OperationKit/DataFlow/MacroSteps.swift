@@ -5,7 +5,7 @@ import Foundation
 ///
 /// The steps are the children of one scheduler, which moves from macro to macro as the chain grows. So nothing is
 /// copied, and whether a step belongs to the chain is known in O(1), whatever the length of the chain.
-final class MacroSteps: Sendable {
+final class MacroSteps: ChildDescriber {
     /// Makes an error from the name of the composite.
     typealias Refusal = @Sendable (String) -> any Error
 
@@ -27,8 +27,7 @@ final class MacroSteps: Sendable {
     ///   - body: The body of the composite, if it has one.
     init(failurePolicy: FailurePolicy = .cancelRemaining, body: CompositeBody? = nil) {
         children = ChildScheduler(
-            limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: failurePolicy,
-            countsCancellations: true, noun: "steps", body: body)
+            failurePolicy: failurePolicy, countsCancellations: true, noun: "steps", body: body)
     }
 
     /// Makes the steps those of a composite.
@@ -46,7 +45,7 @@ final class MacroSteps: Sendable {
             CompositeHandlers(
                 start: start, finished: finished,
                 willDrain: { [unowned self, unowned composite] in prepare(for: composite) },
-                describe: { [weak self] in self?.describe(&$0) }))
+                describer: self))
     }
 
     /// Appends a step. If it is part of another operation, the steps are not to run.
@@ -87,7 +86,7 @@ final class MacroSteps: Sendable {
     }
 
     /// Before the start, describes the steps only by their number.
-    private func describe(_ snapshot: inout ChildSnapshot) {
+    func describe(_ snapshot: inout ChildSnapshot) {
         if children.body != nil { return snapshot.summary = [] }
         guard snapshot.readyText == nil else { return }
         snapshot.summary = ["\(snapshot.children.count + snapshot.omitted) steps"]

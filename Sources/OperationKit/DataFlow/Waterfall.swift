@@ -70,7 +70,7 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     private init(_ jobs: WaterfallJobs) {
         self.jobs = jobs
         super.init()
-        becomeComposite(of: jobs.children, describe: { [weak jobs] in jobs?.describe(&$0) }) { [unowned jobs] input in
+        becomeComposite(of: jobs.children, describer: jobs) { [unowned jobs] input in
             Self.open(try await jobs.run(with: Reference(input)))
         }
     }

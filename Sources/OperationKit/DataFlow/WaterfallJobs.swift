@@ -1,7 +1,7 @@
 import Foundation
 
 /// The jobs of a waterfall: collected first, and moved from waterfall to waterfall as it grows, then called one after the other.
-final class WaterfallJobs: Sendable {
+final class WaterfallJobs: ChildDescriber {
     /// A result on its way from one job to the next: a ``Reference`` to it.
     typealias Value = any AnyObject & Sendable
     typealias Job = @Sendable (Value) throws -> Made
@@ -12,8 +12,7 @@ final class WaterfallJobs: Sendable {
         case operation(AsyncOperation, output: @Sendable () -> Value?)
     }
 
-    let children = ChildScheduler(
-        limit: 1, failurePolicy: .continueAll, noun: "jobs", body: CompositeBody())
+    let children = ChildScheduler(limit: 1, noun: "jobs", body: CompositeBody())
 
     private typealias QueuedJob = (job: Job, name: String?, weight: Int64)
 
@@ -92,8 +91,7 @@ extension WaterfallJobs {
     private func output(of input: Value) async throws -> Value {
         var value = input
         while true {
-            let progress = try await children.body?.call { [value] in try self.makeValues(from: value) }
-            switch progress ?? .done(value) {
+            switch try await children.call({ [value] in try self.makeValues(from: value) }) {
             case .done(let result):
                 return result
             case .suspended(let result):
@@ -140,7 +138,7 @@ extension WaterfallJobs {
         if let output = output() { return output }
         let name = operation.displayName(at: state.withLock { $0.started - 1 })
         state.withLock { $0.name = name }
-        throw operation.error ?? IOOperationError.missingOutput(operation: operation.displayName)
+        throw operation.error ?? operation.missingOutput
     }
 
     private func nextJob() -> QueuedJob? {

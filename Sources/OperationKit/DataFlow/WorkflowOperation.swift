@@ -60,8 +60,7 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
         _ body: @escaping @Sendable (_ input: Input, _ flow: Workflow) async throws -> Output
     ) {
         CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name)
-        scheduler = ChildScheduler(
-            limit: maxConcurrentOperationCount, failurePolicy: .continueAll, body: CompositeBody())
+        scheduler = ChildScheduler(limit: maxConcurrentOperationCount, body: CompositeBody())
         super.init()
         self.name = name
         scheduler.changeProgress { $0.added(Workflow.unitCount) }
@@ -133,7 +132,7 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
     /// - Parameter operation: An operation that the workflow alone starts.
     /// - Throws: ``CompoundAdditionError``, or ``CompoundOperationError/dependencyCycle(name:path:)``. The operation is untouched then.
     public func addOperation(_ operation: Operation) throws {
-        try scheduler.add([operation], weights: [0], to: self)
+        try scheduler.add([operation], weight: 0, to: self)
     }
 
     override var waitDescription: String? { scheduler.body?.waitDescription }
@@ -163,7 +162,7 @@ public struct Workflow: Sendable {
     ) async throws -> ChildOutput {
         try await wait(for: operation, progress: progress)
         if let output = operation.output { return output }
-        throw operation.error ?? IOOperationError.missingOutput(operation: operation.displayName)
+        throw operation.error ?? operation.missingOutput
     }
 
     /// Runs an operation of any class as a child of the workflow, and returns when it has ended.

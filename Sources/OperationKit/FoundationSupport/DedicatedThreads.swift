@@ -235,11 +235,9 @@ final class LibraryExecutor: TaskExecutor {
 func startLibraryTask<Value: Sendable>(
     priority: TaskPriority? = nil, _ body: @escaping @Sendable () async -> Value
 ) -> Task<Value, Never> {
-    #if canImport(Darwin)
     guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else {
         return Task.detached(priority: priority, operation: body)
     }
-    #endif
     return Task.detached(executorPreference: LibraryExecutor.shared, priority: priority, operation: body)
 }
 
@@ -250,8 +248,6 @@ func startLibraryTask<Value: Sendable>(
 /// - Returns: What the closure returns.
 /// - Throws: What the closure throws.
 func runUserTask<Value: Sendable>(_ body: @Sendable () async throws -> Value) async throws -> Value {
-    #if canImport(Darwin)
     guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else { return try await body() }
-    #endif
     return try await withTaskExecutorPreference(globalConcurrentExecutor) { try await body() }
 }

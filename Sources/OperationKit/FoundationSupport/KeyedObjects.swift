@@ -20,7 +20,14 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
         let key = Key(value: value.map(AnyHashable.init) ?? AnyHashable(Value?.none))
         if let object = entries.withLock({ $0[key]?.object }) { return object }
         // Not weakly: there is no cycle, and LeakSanitizer would report the side table of an object that is static.
-        let new = make { [self] in objectWasReleased(key) }
+        let new = make { [self] in
+            // Another object may have taken the place. If it is released at this moment, then not with the lock held.
+            _ = entries.withLock { entries in
+                let successor = entries[key]?.object
+                if successor == nil { entries[key] = nil }
+                return successor
+            }
+        }
         // A key such as `.nan` can never be looked up.
         if key != key { return new }
         return entries.withLock { entries in
@@ -28,15 +35,6 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
             if let object = entries[key]?.object { return object }
             entries[key] = WeakReference(new)
             return new
-        }
-    }
-
-    private func objectWasReleased(_ key: Key) {
-        // Another object may have taken the place. If it is released at this moment, then not with the lock held.
-        _ = entries.withLock { entries in
-            let successor = entries[key]?.object
-            if successor == nil { entries[key] = nil }
-            return successor
         }
     }
 }

@@ -17,22 +17,18 @@ import Synchronization
         unsafe self.value = value
         unsafe mutex = .allocate(capacity: 1)
         unsafe mutex.initialize(to: pthread_mutex_t())
-        let status = unsafe Locked.initialize(mutex)
-        precondition(status == 0, "OperationKit: a lock cannot be created")
-    }
-
-    /// The lock is held for very short times, so a thread that meets another one tries again before it sleeps, where the
-    /// system has such a mutex: two threads that take turns would otherwise be woken up by each other all the time.
-    private static func initialize(_ mutex: UnsafeMutablePointer<pthread_mutex_t>) -> Int32 {
+        // The lock is held for very short times, so a thread that meets another one tries again before it sleeps, where the
+        // system has such a mutex: two threads that take turns would otherwise be woken up by each other all the time.
         #if canImport(Glibc)
         var attributes = pthread_mutexattr_t()
         unsafe pthread_mutexattr_init(&attributes)
         unsafe pthread_mutexattr_settype(&attributes, Int32(PTHREAD_MUTEX_ADAPTIVE_NP))
-        defer { unsafe pthread_mutexattr_destroy(&attributes) }
-        return unsafe pthread_mutex_init(mutex, &attributes)
+        let status = unsafe pthread_mutex_init(mutex, &attributes)
+        unsafe pthread_mutexattr_destroy(&attributes)
         #else
-        return unsafe pthread_mutex_init(mutex, nil)
+        let status = unsafe pthread_mutex_init(mutex, nil)
         #endif
+        precondition(status == 0, "OperationKit: a lock cannot be created")
     }
 
     deinit {

@@ -44,10 +44,6 @@ extension QualityOfService {
 final class DependencyRelease: @unchecked Sendable {
     private var operations: [Operation]
 
-    private init(_ operations: [Operation]) {
-        self.operations = operations
-    }
-
     deinit {
         DependencyRelease.release(&operations)
     }
@@ -67,10 +63,9 @@ final class DependencyRelease: @unchecked Sendable {
         }
     }
 
-    #if !canImport(ObjectiveC)
     /// Called while an operation is freed, with its dependencies.
     ///
-    /// What is returned has to outlive the operation's own list of dependencies, so it is handed to Foundation as the
+    /// What this makes has to outlive the operation's own list of dependencies, so it is handed to Foundation as the
     /// operation's completion block, which is destroyed after them. Detaching them one by one instead would make
     /// Foundation ask the operation for `isReady`: code of a subclass whose `deinit` has run, and which may reach for
     /// what is gone.
@@ -78,11 +73,10 @@ final class DependencyRelease: @unchecked Sendable {
     /// Those that have not finished are the exception. They hold the operation unretained, and would reach for it
     /// later. One that finishes at this very moment may do so still: as with every operation of Foundation's, the code that
     /// drops an operation that was not started sees to it that its dependencies do not finish meanwhile.
-    static func hold(_ dependencies: [Operation], remove: (Operation) -> Void) -> DependencyRelease {
+    init(_ dependencies: [Operation], remove: (Operation) -> Void) {
         for dependency in dependencies where !dependency.isFinished { remove(dependency) }
-        return DependencyRelease(dependencies)
+        operations = dependencies
     }
-    #endif
 }
 
 extension Operation {

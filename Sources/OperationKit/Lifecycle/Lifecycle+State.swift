@@ -24,12 +24,7 @@ extension Lifecycle {
     }
 
     /// Whether `main()` is yet to be called, because of the gates.
-    var isBeforeMain: Bool {
-        switch state {
-        case .executing(.passingGates), .executing(.waiting): true
-        case .pending, .starting, .executing, .draining, .finishing, .finished: false
-        }
-    }
+    var isBeforeMain: Bool { isWorking && !reachedMain }
 
     /// Whether `main()` is yet to be called, and nothing has ended or cancelled the operation.
     var awaitsMain: Bool { isBeforeMain && !isCancelled }

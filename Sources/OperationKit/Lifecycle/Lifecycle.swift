@@ -238,11 +238,10 @@ extension Lifecycle {
         case .marked: return cancelChildrenIfUnfinished
         }
         switch state {
-        case .pending, .starting, .executing(.passingGates), .executing(.waiting), .executing(.onStack): break
         case .executing(.returned): wasCancelledAfterMain = true
-        // The work goes on, and may look whether it is cancelled.
-        case .draining where ending == .afterWork: break
-        case .draining, .finishing, .finished: return cancelChildrenIfUnfinished
+        // Not while work goes on, which may look whether it is cancelled.
+        case .draining where ending != .afterWork, .finishing, .finished: return cancelChildrenIfUnfinished
+        case .pending, .starting, .executing, .draining: break
         }
         cancellation = .marking(reason: reason)
         return .cancelSuperclass
@@ -263,12 +262,12 @@ extension Lifecycle {
         cancellation = .marked(reason: reason)
         var actions: [Action] = []
         switch state {
-        case .pending, .starting, .executing(.passingGates), .executing(.onStack):
-            break
         case .executing(.waiting):
             if let end = settle(nil, wasExecuting: true) { return [end] }
         case .executing(.returned):
             actions.append(.callDidCancel)
+        case .pending, .starting, .executing:
+            break
         case .draining, .finishing:
             if wasCancelledAfterMain { actions.append(.callDidCancel) }
         case .finished:

@@ -113,7 +113,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     deinit {
         let dependencies = unsafe state.hasHadDependencies ? super.dependencies : []
         if dependencies.isEmpty { return }
-        let held = DependencyRelease.hold(dependencies) { super.removeDependency($0) }
+        let held = DependencyRelease(dependencies) { super.removeDependency($0) }
         // This block is never called, only freed.
         super.completionBlock = { _ = held }
     }
@@ -188,7 +188,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     open override func addDependency(_ operation: Operation) {
         precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
         withState { $0.hasHadDependencies = true }
-        guard children != nil else { return super.addDependency(operation) }
         addDependency(on: operation) { super.addDependency(operation) }
     }
 

@@ -80,6 +80,12 @@ protocol ChildGroup: AnyObject, Sendable {
 typealias CompositeFraction = (composite: AsyncOperation, fraction: Double)
 
 extension Operation {
+    /// The group of a composite, unless it has moved to another one, as the steps of a macro do with `then`: this one is consumed then.
+    var ownChildren: (any ChildGroup)? {
+        guard let children = (self as? AsyncOperation)?.children, children.operation === self else { return nil }
+        return children
+    }
+
     /// Makes the operation part of a group, or of none. A foreign operation does not store this.
     ///
     /// - Returns: Whether it belonged to `previous` before. If not, nothing changes. Always `true` for a foreign
@@ -141,13 +147,6 @@ struct ChildSnapshot: Sendable {
 
 // What a composite asks its group of children. A leaf has no group.
 extension AsyncOperation {
-    /// The group, unless it has moved to another composite, as the steps of a macro do with `then`: this one is
-    /// consumed then.
-    var ownChildren: (any ChildGroup)? {
-        guard let children, children.operation === self else { return nil }
-        return children
-    }
-
     /// Whether the children have become those of a longer chain.
     var isConsumed: Bool { children != nil && ownChildren == nil }
 

@@ -205,16 +205,14 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
 
     /// A sentence with all of this, for an operation that was released.
     public var description: String {
-        let lines = [
+        text(
             "OperationKit: “\(name)” (\(type.typeTitle)) was released while executing, after \(age.shortText), without having finished. "
                 + "It was started on \(origin). "
-                + "Keep it alive until it finishes: let its work hold it, or keep a reference to it."
-        ]
-        return (lines + indented(callStack)).joined(separator: "\n")
+                + "Keep it alive until it finishes: let its work hold it, or keep a reference to it.", above: callStack)
     }
 }
 
-/// The lines of a call stack, below a sentence.
-func indented(_ lines: [String]) -> [String] {
-    lines.map { "    \($0)" }
+/// A sentence, and a call stack below it.
+func text(_ sentence: String, above callStack: [String]) -> String {
+    ([sentence] + callStack.map { "    \($0)" }).joined(separator: "\n")
 }

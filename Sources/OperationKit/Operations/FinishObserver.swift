@@ -38,7 +38,7 @@ package final class FinishObserver: FinishObserving, Sendable {
     /// Ends the watch, if the operation has not finished yet, and releases the operation. `body` may still be called if
     /// the operation is finishing at this moment.
     func end() {
-        guard let ended = takeWatch(), let operation = ended.operation else { return }
+        guard let ended = watch.withLock({ $0.take() }), let operation = ended.operation else { return }
         (operation as? AsyncOperation)?.withState { _ = $0.observers.remove(self) }
         ended.dependent?.end(operation)
     }
@@ -47,14 +47,9 @@ package final class FinishObserver: FinishObserving, Sendable {
         report()
     }
 
-    /// Ends the watch. What it held is released after unlocking, by the caller.
-    private func takeWatch() -> Watch? {
-        watch.withLock { $0.take() }
-    }
-
     private func report() {
         // What is taken is released after the call.
-        let ended = takeWatch()
+        let ended = watch.withLock { $0.take() }
         ended?.body()
         withExtendedLifetime(ended) {}
     }

@@ -24,11 +24,11 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
             return operation.description
         case .lostFinish(let error, let operation):
             let start = operation.map { " It was started on \($0.origin), \($0.age.shortText) earlier." } ?? ""
-            let lines = ["OperationKit: " + (error.errorDescription ?? "") + start]
-            return (lines + indented(operation?.callStack ?? [])).joined(separator: "\n")
+            return text(
+                "OperationKit: " + (error.errorDescription ?? "") + start, above: operation?.callStack ?? [])
         case .finishedAfterSuperMain(let type):
             return "OperationKit: The call of finish had no effect on an operation of the class “\(type)”, because "
-                + "the main() of the library had finished it before. Override main() or main(input:), without calling super."
+                + "the default main() had finished it before. Override it, and don't call super.main() or super.main(input:)."
         case .lateDependency(let operation, let dependency):
             return "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
                 + "or told to require the success of that one. "

@@ -60,7 +60,7 @@ struct OperationTree {
 
     /// Describes an operation, and leaves what is inside it open.
     private mutating func describe(_ operation: Operation, name: String? = nil, reason: (_ wait: String?) -> String?) {
-        let snapshot = (operation as? AsyncOperation)?.ownChildren?.snapshot(atMost: OperationTree.width)
+        let snapshot = operation.ownChildren?.snapshot(atMost: OperationTree.width)
         let line = operation.summary(name: name, remarks: snapshot?.summary ?? [], at: waits.now) {
             reason(waits.text(for: operation))
         }

@@ -24,7 +24,7 @@ struct RootCause: Sendable {
     /// The cause of what does not run because an operation ended with an error. Where that did not run either, or
     /// failed only because of another one, it is the cause of that.
     init(_ source: Operation, error: any Error) {
-        if let skipped = (source as? AsyncOperation)?.skippedError {
+        if let skipped = source.skippedError {
             self = skipped.cause
             return
         }
@@ -51,20 +51,17 @@ extension Operation {
     /// - Returns: The sibling that is responsible, or has what is responsible inside it, or an operation that is inside no
     ///   sibling; `nil` if nothing kept it from running, or something inside it.
     func cause(where isSibling: (Operation) -> Bool) -> RootCause? {
-        guard let cause = (self as? AsyncOperation)?.skippedError?.cause else { return nil }
+        guard let cause = skippedError?.cause else { return nil }
         if isSibling(cause.operation) { return cause.inside(cause.operation) }
         guard let sibling = cause.operation.enclosingOperations.first(where: isSibling) else { return cause }
         return sibling === self ? nil : cause.inside(sibling)
     }
-}
 
-extension AsyncOperation {
-    /// What the operation ended with, if it did not run because of another one, or failed only because of another one.
+    /// What the operation ended with, if it did not run because of another one, or failed only because of another one. `nil` for another
+    /// class.
     var skippedError: SkippedError? {
-        withState { state in
-            guard case .failure(let error) = state.lifecycle.outcome else { return nil }
-            return error as? SkippedError
-        }
+        guard case .failure(let error) = (self as? AsyncOperation)?.withState(\.lifecycle.outcome) else { return nil }
+        return error as? SkippedError
     }
 }
 

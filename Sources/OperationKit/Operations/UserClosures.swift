@@ -15,13 +15,11 @@ func runUserClosure<Value: Sendable>(
 ) async throws -> Value {
     try await ClosurePlaces.enter()
     defer { ClosurePlaces.leave() }
-    #if canImport(Darwin)
     guard #available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *) else {
         return try await withCheckedThrowingContinuation { continuation in
             ClosurePlaces.threads.perform { continuation.resume(with: Result { try body() }) }
         }
     }
-    #endif
     if isOnLibraryThread ?? LibraryExecutor.isCurrent { return try body() }
     return try await withTaskExecutorPreference(LibraryExecutor.shared) { try body() }
 }
@@ -29,10 +27,8 @@ func runUserClosure<Value: Sendable>(
 /// The places of the synchronous closures of users that run at the same time.
 private struct ClosurePlaces {
     static let shared = Locked(ClosurePlaces())
-    #if canImport(Darwin)
     /// Where the closures run without a task executor.
     static let threads = DedicatedThreads(promptCount: closureLimit, limit: closureLimit)
-    #endif
 
     private var free = closureLimit
     /// Each operation ends when it is the turn of a closure.

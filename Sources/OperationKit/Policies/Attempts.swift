@@ -1,7 +1,7 @@
 import Foundation
 
 /// The attempts of one operation: children that a closure makes while it runs.
-final class Attempts: Sendable {
+final class Attempts: ChildDescriber {
     /// Makes an operation with the input and the output of the composite, or of any class if both are `Void`.
     typealias Make = @Sendable (_ number: Int) throws -> AsyncOperation
 
@@ -46,9 +46,9 @@ final class Attempts: Sendable {
     func next<Input, Output>(
         of composite: IOOperation<Input, Output>, input: Input?, _ make: @escaping Make
     ) async throws -> AsyncOperation {
-        let number = state.withLock(\.number) + 1
+        let number = count + 1
         try checkStopped()
-        guard let operation = try await children.body?.call({ try make(number) }) else { throw CancellationError() }
+        let operation = try await children.call { try make(number) }
         try check(operation, made: number, for: composite)
         do {
             try checkStopped()
@@ -79,10 +79,7 @@ final class Attempts: Sendable {
         if operation.hasBeenStarted || parent === children {
             throw RetryError.operationReused(operation: composite.displayName, attempt: number)
         }
-        if parent != nil {
-            throw CompoundAdditionError.alreadyAdded(
-                operation: operation.displayName, compound: composite.displayName)
-        }
+        if parent != nil { throw composite.alreadyAdded(operation) }
     }
 
     /// Whether no further attempt is to begin, because the composite was cancelled.
@@ -147,7 +144,7 @@ extension IOOperation {
         of attempts: Attempts, body: @escaping @Sendable (_ input: Input?) async throws -> Output
     ) {
         becomeComposite(
-            of: attempts.children, describe: { [weak attempts] in attempts?.describe(&$0) },
+            of: attempts.children, describer: attempts,
             taking: { .some($0.input) }, body: body)
     }
 
@@ -155,7 +152,7 @@ extension IOOperation {
     func result(of attempt: AsyncOperation) -> Result<Output, any Error> {
         if let error = attempt.error { return .failure(error) }
         if let output = (attempt as? IOOperation)?.output ?? () as? Output { return .success(output) }
-        return .failure(IOOperationError.missingOutput(operation: attempt.displayName))
+        return .failure(attempt.missingOutput)
     }
 }
 

@@ -83,7 +83,13 @@ extension OperationQueue {
     /// - Throws: `CancellationError` when the waiting task is cancelled; the operations are left alone.
     public func allOperationsFinished() async throws {
         for operation in addedOperations {
-            try await operation.waitForEnd()
+            let (signal, watch) = operation.endSignal
+            do {
+                try await signal.waitForFinish()
+            } catch {
+                watch?.end()
+                throw error
+            }
         }
     }
 
@@ -184,12 +190,7 @@ extension OperationQueue {
             }
         }
         await addAndWait(operations)
-        try throwFailures(of: operations)
-    }
-
-    private func throwFailures(of operations: [Operation]) throws {
         var collection = FailureCollection(policy: .continueAll)
-        let given = Set(operations.map { ObjectIdentifier($0) })
         var isCancelled = false
         for (index, operation) in operations.enumerated() {
             guard let error = operation.endingErrorAfterWait else { continue }
@@ -215,17 +216,6 @@ extension Operation {
             $0.lifecycle.outcome?.error ?? $0.lifecycle.earlyError ?? $0.lifecycle.cancellationReason
         }
         return reason ?? CancellationError()
-    }
-
-    /// Suspends until the operation, of whatever class, is finished. Throws only when the waiting task is cancelled.
-    fileprivate func waitForEnd() async throws {
-        let (signal, watch) = endSignal
-        do {
-            try await signal.waitForFinish()
-        } catch {
-            watch?.end()
-            throw error
-        }
     }
 
     /// What ends when the operation does, and can be waited for: the operation itself, or for one of another class a signal, with the

@@ -63,7 +63,7 @@ struct TimelineCauses {
     /// Goes through the starts and ends of children, and remembers who set a place free.
     private mutating func findHandOvers(in parent: Int, limit: Int) {
         // At the same time, ends (0) come before starts, but not before that of the same child.
-        let moments = index.children[parent].flatMap { child -> [(time: Duration, order: Int, child: Int)] in
+        let moments = index.children[parent].flatMap { child -> [(Duration, Int, Int)] in
             guard let start = starts[child] else { return [] }
             let (late, end) = (start + tolerance, ends[child])
             return [(min(late, end), late < end ? 1 : -1, child), (end, 0, child)]

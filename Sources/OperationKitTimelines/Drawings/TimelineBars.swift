@@ -68,7 +68,7 @@ extension OperationTimeline.Entry {
             let to = min(wait.to ?? finish, finish)
             return isComposite || wait.from >= to ? nil : wait.from..<to
         }
-        let pauses = (pauses(end: end) + waited).sorted { $0.lowerBound < $1.lowerBound }
+        let pauses = (pauses(end: finish) + waited).sorted { $0.lowerBound < $1.lowerBound }
         for pause in pauses where pause.lowerBound >= from {
             append(work, from, pause.lowerBound)
             append(.waiting, pause.lowerBound, pause.upperBound)

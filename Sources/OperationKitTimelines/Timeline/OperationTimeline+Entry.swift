@@ -197,10 +197,9 @@ extension OperationTimeline.Entry {
         ownTimes + waits.flatMap { [$0.from, $0.to ?? $0.from] } + retries.map(\.time)
     }
 
-    /// The delays between attempts, oldest first. A delay is over when the operation goes on, or ends.
+    /// The delays between attempts, oldest first. A delay is over when the operation goes on, or at its end.
     func pauses(end: Duration) -> [Range<Duration>] {
-        let end = finished ?? end
-        return zip(retries, retries.dropFirst().map(\.time) + [end]).compactMap { retry, next in
+        zip(retries, retries.dropFirst().map(\.time) + [end]).compactMap { retry, next in
             let to = min(retry.time + retry.delay, next, end)
             return retry.time < to ? retry.time..<to : nil
         }

@@ -302,7 +302,7 @@ private func finishAfterSuperMain() {
         let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
         #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
         #if DEBUG
-        #expect(printed.contains("of the class “Late”, because the main() of the library had finished it before."))
+        #expect(printed.contains("of the class “Late”, because the default main() had finished it before."))
         #endif
     }
 

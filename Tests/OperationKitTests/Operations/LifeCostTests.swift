@@ -92,7 +92,7 @@ import OperationKitTestSupport
         try scheduler.addInitial((0..<initial).map { _ in BlockOperation() }, to: compound)
         let added = (0..<children).map { _ in BlockOperation() }
         return try HeldComposites.count { _ in
-            try scheduler.add(added, weights: added.map { _ in 1 }, to: compound)
+            try scheduler.add(added, weight: 1, to: compound)
         }.locks
     }
 

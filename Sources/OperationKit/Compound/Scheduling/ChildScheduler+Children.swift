@@ -36,17 +36,17 @@ extension ChildScheduler {
     ///
     /// - Parameters:
     ///   - operations: The children.
-    ///   - weights: The share of each in the progress.
+    ///   - weight: The share of each in the progress.
     ///   - composite: The composite that the children are added to.
     ///   - expected: How much of the progress was left for them before: from here on their own weights count instead.
     /// - Throws: An error, if they cannot be added. Then none of them is.
     func add(
-        _ operations: [Operation], weights: [Int64], to composite: AsyncOperation, inPlaceOf expected: Int64 = 0
+        _ operations: [Operation], weight: Int64, to composite: AsyncOperation, inPlaceOf expected: Int64 = 0
     ) throws {
         try adopt(operations, into: composite)
         connectEarlier()
-        var registrations = zip(operations, weights).map {
-            ChildRegistration(ChildReference(slot: -1, operation: $0), weight: $1)
+        var registrations = operations.map {
+            ChildRegistration(ChildReference(slot: -1, operation: $0), weight: weight)
         }
         if let error = selfDependencyError(of: registrations, in: composite)
             ?? insert(&registrations, inPlaceOf: expected)?.error(for: composite)
@@ -90,10 +90,13 @@ extension ChildScheduler {
 
     private func adopt(_ operations: [Operation], into composite: AsyncOperation) throws {
         for (index, operation) in operations.enumerated() {
-            composite.requireNotInside(operation)
+            precondition(
+                !composite.isInside(operation),
+                "OperationKit: “\(operation.displayName)” cannot be added to “\(composite.displayName)”: it would contain itself"
+            )
             if operation.setParent(self, from: nil) { continue }
             for operation in operations[..<index] { operation.setParent(nil, from: self) }
-            throw CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: composite.displayName)
+            throw composite.alreadyAdded(operation)
         }
     }
 
@@ -105,7 +108,7 @@ extension ChildScheduler {
             let parent =
                 child.unfinished.first { composite.isInside($0) } ?? composite.waitingOperation(for: child.operation)
             guard let parent else { continue }
-            let name = child.operation.displayName(at: machine.withLock { $0.readiness.table.added } + place)
+            let name = child.operation.displayName(at: count.total + place)
             return CompoundOperationError.dependencyCycle(
                 name: composite.displayName, path: [name, parent.displayName])
         }
@@ -125,8 +128,7 @@ extension ChildScheduler {
         let qualityOfService = composite.qualityOfService
         if qualityOfService != .default {
             // On Linux, a queue that was used before keeps the one that it had.
-            let new = CompositeQueue()
-            machine.withLock { $0.queue = $0.queue ?? new }
+            machine.withLock { $0.queue = $0.queue ?? CompositeQueue() }
             queue.childQualityOfService = qualityOfService
         }
         queue.name = composite.displayName
@@ -308,7 +310,7 @@ extension ChildScheduler: FinishObserving {
         guard let error, body?.awaits(ObjectIdentifier(child.operation)) != true else { return nil }
         let isCancellation = error.isCancellation
         if isCancellation, !countsCancellations { return nil }
-        let blocked = (child.operation as? AsyncOperation)?.skippedError
+        let blocked = child.operation.skippedError
         // A composite that ends with the error of its first failure passes on what kept that child from running.
         let reported = countsCancellations ? blocked ?? error : error
         let index = machine.withLock { $0.ordinal(of: child) }

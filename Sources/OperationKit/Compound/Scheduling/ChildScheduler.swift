@@ -43,8 +43,8 @@ final class ChildScheduler: Sendable {
     ///   - noun: What descriptions call the children.
     ///   - body: The `async` body of the composite, if it has one.
     init(
-        limit: Int, failurePolicy: FailurePolicy, countsCancellations: Bool = false, noun: String = "children",
-        body: CompositeBody? = nil
+        limit: Int = OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: FailurePolicy = .continueAll,
+        countsCancellations: Bool = false, noun: String = "children", body: CompositeBody? = nil
     ) {
         self.noun = noun
         self.body = body
@@ -61,7 +61,7 @@ final class ChildScheduler: Sendable {
         machine.withLock { $0.settings.latest == .immediate ? $0.queue.take() : nil }?.retire()
         var operations = removeAll()
         DependencyRelease.release(&operations) {
-            (($0 as? AsyncOperation)?.ownChildren as? ChildScheduler)?.removeAll() ?? []
+            ($0.ownChildren as? ChildScheduler)?.removeAll() ?? []
         }
     }
 
@@ -230,8 +230,9 @@ extension ChildScheduler {
 }
 
 extension ChildScheduler {
-    /// Makes the children those of a composite.
+    /// Makes an operation a composite of the children, in its initializer.
     func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
+        composite.becomeComposite(of: self)
         _ = machine.withLock { $0.attached(to: composite, handlers) }
     }
 
@@ -278,7 +279,7 @@ extension ChildScheduler: ChildGroup {
         var (snapshot, handlers) = machine.withLock { machine in
             (ChildSnapshot(of: machine.readiness, atMost: count, noun: noun), machine.handlers)
         }
-        handlers?.describe(&snapshot)
+        handlers?.describer?.describe(&snapshot)
         return snapshot
     }
 

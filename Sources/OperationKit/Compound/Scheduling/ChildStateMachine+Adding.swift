@@ -219,7 +219,7 @@ extension ChildStateMachine.Rejection {
         case .finished(let operation):
             return CompoundAdditionError.compoundFinished(operation: operation.displayName, compound: name)
         case .duplicate(let operation):
-            return CompoundAdditionError.alreadyAdded(operation: operation.displayName, compound: name)
+            return composite.alreadyAdded(operation)
         case .cycle(let cycle):
             return CompoundOperationError.dependencyCycle(
                 name: name, path: cycle.map { $0.operation.displayName(at: $0.index) })

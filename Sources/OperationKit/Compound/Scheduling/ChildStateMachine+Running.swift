@@ -236,8 +236,10 @@ extension ChildStateMachine {
     /// The private queue was given its settings.
     ///
     /// What was held back comes out in turns, each followed by the same settings, so that what comes meanwhile comes later.
-    mutating func settingsApplied(_ applied: QueueSettings) -> SettingsAnswer {
-        if applied != settings.latest || held.isEmpty { return SettingsAnswer(next: settings.wrote(applied)) }
-        return SettingsAnswer(next: applied, held: exchange(&held, with: HeldBack()))
+    ///
+    /// - Returns: The settings to give it next, as long as there are some, and what to do before.
+    mutating func settingsApplied(_ applied: QueueSettings) -> (next: QueueSettings?, held: HeldBack) {
+        if applied != settings.latest || held.isEmpty { return (settings.wrote(applied), HeldBack()) }
+        return (applied, exchange(&held, with: HeldBack()))
     }
 }

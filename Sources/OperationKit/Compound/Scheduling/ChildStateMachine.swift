@@ -91,13 +91,6 @@ extension ChildStateMachine {
         var isEmpty: Bool { leavingWorkers.isEmpty && queued.isEmpty }
     }
 
-    /// What to do after the private queue was given its settings.
-    struct SettingsAnswer {
-        /// The settings to give it next, and again after that, as long as there are some.
-        var next: QueueSettings?
-        var held = HeldBack()
-    }
-
     /// The rare effects of an event.
     struct Others {
         /// The progress to report. Nothing else follows then, before it has been reported.
@@ -231,6 +224,12 @@ extension ChildStateMachine {
     }
 }
 
+/// Describes the children of a composite in its own words.
+protocol ChildDescriber: AnyObject, Sendable {
+    /// Called for descriptions, on any thread.
+    func describe(_ snapshot: inout ChildSnapshot)
+}
+
 /// What a composite does itself, around its children. The closures refer to the composite unowned.
 struct CompositeHandlers: Sendable {
     /// Called on the thread that starts the composite. It prepares the children, and then calls ``ChildScheduler/run()``.
@@ -242,6 +241,5 @@ struct CompositeHandlers: Sendable {
     var countsChildren = false
     /// Called instead of `start` if the children only have to end, on the thread that starts the composite.
     var willDrain: @Sendable () -> Void = {}
-    /// Called for descriptions, on any thread, with a snapshot to be put in the words of the composite.
-    var describe: @Sendable (_ snapshot: inout ChildSnapshot) -> Void = { _ in }
+    weak var describer: (any ChildDescriber)?
 }

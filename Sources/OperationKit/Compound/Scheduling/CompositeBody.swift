@@ -121,9 +121,7 @@ final class CompositeBody: Sendable {
         state.withLock { state in
             if state.waits[child] != nil { return false }
             state.waits[child] = continuation
-            if state.stay?.isRunning == true, state.stay?.thread == ObjectIdentifier(Thread.current) {
-                state.stay?.isSuspending = true
-            }
+            if let stay = state.stay { state.stay?.isSuspending = stay.thread == ObjectIdentifier(Thread.current) }
             return true
         }
     }
@@ -147,6 +145,12 @@ final class CompositeBody: Sendable {
 extension ChildScheduler {
     /// Whether the body is to run no more children, because the composite was cancelled.
     var isStopped: Bool { cancelsNewChildren || body?.isCancelled == true }
+
+    /// Calls a synchronous closure of the user from the body: on the current thread, if that is none of the library's.
+    func call<Value: Sendable>(_ closure: @escaping @Sendable () throws -> Value) async throws -> Value {
+        if body?.isStaying == true { return try closure() }
+        return try await runUserClosure(isOnLibraryThread: true, closure)
+    }
 
     /// Returns when a child that was there before the body has ended, in whatever way, and was counted, which is after its end.
     func waitForEnd(of child: AsyncOperation) async {
@@ -176,19 +180,18 @@ extension ChildScheduler {
         await withCheckedContinuation { continuation in
             // The failure of one that is there already is not the caller's to handle.
             guard !operation.isPart(of: self), body.beganWait(for: id, continuation) else {
-                failure = CompoundAdditionError.alreadyAdded(
-                    operation: operation.displayName, compound: composite.displayName)
+                failure = composite.alreadyAdded(operation)
                 return continuation.resume()
             }
             do {
-                try add([operation], weights: [weight], to: composite, inPlaceOf: weight)
+                try add([operation], weight: weight, to: composite, inPlaceOf: weight)
             } catch {
                 failure = error
                 body.childEnded(id)
             }
         }
         if let failure { throw failure }
-        if let skippedError = (operation as? AsyncOperation)?.skippedError { body.skippedError = skippedError }
+        if let skippedError = operation.skippedError { body.skippedError = skippedError }
     }
 }
 
@@ -232,15 +235,9 @@ extension CompositeBody {
     }
 
     /// Whether the current thread runs the body.
-    private var isStaying: Bool {
+    fileprivate var isStaying: Bool {
         let thread = ObjectIdentifier(Thread.current)
         return state.withLock { $0.stay?.thread == thread }
-    }
-
-    /// Calls a synchronous closure of the user from the body: on the current thread, if that is none of the library's.
-    func call<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-        if isStaying { return try body() }
-        return try await runUserClosure(isOnLibraryThread: true, body)
     }
 }
 

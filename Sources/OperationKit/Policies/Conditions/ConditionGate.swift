@@ -50,7 +50,7 @@ final class ConditionGate: StartGate {
         state.withLock { state in
             guard case .idle = state else { return }
             let task = startLibraryTask(priority: priority) { [condition, weak self] in
-                let answer = await condition.answer(for: operation)
+                let answer = await Result { try await condition.result(for: operation) }
                 // The operation has ended, or the evaluation has cancelled its task.
                 self?.evaluated(Task.isCancelled || !operation.awaitsMain ? .success(.skipped) : answer)
                 operation.gateOpened()
@@ -103,7 +103,6 @@ extension AsyncOperation {
             // In a cancelled task, running it cancels it first.
             if isAwaited(by: prerequisite) {
                 if !(prerequisite is AsyncOperation) { prerequisite.holdUntilDependenciesEnd() }
-                try Task.checkCancellation()
                 throw CompoundOperationError.dependencyCycle(
                     name: displayName, path: [displayName, prerequisite.displayName])
             }
@@ -144,11 +143,6 @@ extension OperationCondition {
         if let prerequisite { try await operation.run(prerequisite: prerequisite) }
         try Task.checkCancellation()
         return try await runUserTask { try await evaluate(for: operation) }
-    }
-
-    /// The result, or what is thrown instead.
-    func answer(for operation: AsyncOperation) async -> Result<ConditionResult, any Error> {
-        await Result { try await result(for: operation) }
     }
 }
 

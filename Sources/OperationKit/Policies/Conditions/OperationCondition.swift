@@ -266,7 +266,7 @@ extension OperationCondition where Self == ClosureCondition {
         return ClosureCondition(name: conditions.map(\.name).joined(separator: " or ")) { operation in
             var decisive = Result<ConditionResult, any Error>.success(.skipped)
             for condition in conditions {
-                let answer = await condition.answer(for: operation)
+                let answer = await Result { try await condition.result(for: operation) }
                 try Task.checkCancellation()
                 switch answer {
                 case .success(.satisfied): return .satisfied

@@ -61,7 +61,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
                 switch result {
                 case .success(let output):
                     try runs.checkStopped()
-                    if try await runs.children.body?.call({ try predicate(output) }) ?? true { return output }
+                    if try await runs.children.call({ try predicate(output) }) { return output }
                 case .failure(let error):
                     if !continuesAfterFailure || error.isCancellation || error.isLasting || runs.isStopped {
                         throw error

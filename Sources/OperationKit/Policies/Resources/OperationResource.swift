@@ -153,8 +153,6 @@ public enum ResourceError: Equatable, LocalizedError, CustomNSError, ReportedErr
 
 /// The resources and circuit breakers that one operation requires, as a value.
 struct ResourceRequest: Sendable {
-    typealias Limit = (resource: OperationResource, duration: Duration)
-
     /// The resources, and how long the operation waits for each at most.
     private(set) var resources: [(resource: OperationResource, duration: Duration?)] = []
     private(set) var circuitBreakers: [CircuitBreaker] = []
@@ -179,7 +177,7 @@ struct ResourceRequest: Sendable {
     }
 
     /// The resource that is waited for the shortest time, and that time.
-    var shortest: Limit? {
+    var shortest: (resource: OperationResource, duration: Duration)? {
         resources.compactMap { entry in entry.duration.map { (entry.resource, $0) } }.min { $0.1 < $1.1 }
     }
 

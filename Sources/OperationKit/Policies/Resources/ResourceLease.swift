@@ -214,8 +214,7 @@ final class ResourceLease: StartGate, StartLease {
 
     func workBegins() {
         // The request of an operation that makes attempts is theirs.
-        let isFirst = state.withLock { $0.request != nil && !exchange(&$0.hasBegun, with: true) }
-        guard isFirst else { return }
+        guard state.withLock({ $0.request != nil && !exchange(&$0.hasBegun, with: true) }) else { return }
         for entry in request.resources { (entry.resource as? RateLimit)?.use() }
     }
 

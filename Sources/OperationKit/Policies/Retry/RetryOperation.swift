@@ -63,7 +63,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
             let clock = clock
             let time = TimeSource(clock)
             var firstStart: Duration?
-            return try await policy.retrying(named: { displayName }, clock: clock, in: scheduler.children.body) {
+            return try await policy.retrying(named: { displayName }, clock: clock, in: scheduler.children) {
                 number, error, delay in
                 emit(.retrying(attempt: number, error: error, delay: delay))
                 try await scheduler.wait(delay, on: clock)

@@ -145,13 +145,13 @@ extension RetryPolicy {
     ///   - name: What is tried, for errors. Called for these only.
     ///   - index: Varies the jitter among callers that share a seeded policy.
     ///   - clock: What the time is measured with.
-    ///   - body: The body of a composite, if it is that which makes the attempts.
+    ///   - children: Those of a composite, if it is its body that makes the attempts.
     ///   - wait: Lets a delay pass.
     ///   - attempt: Makes an attempt. What it throws ends the loop; a failure that it returns may be retried.
     /// - Returns: The output of the first attempt that succeeds.
     /// - Throws: The error of the last attempt. ``RetryError`` if the policy makes no sense, or its budget is exhausted.
     func retrying<Output: Sendable>(
-        named name: () -> String, index: Int = 0, clock: any Clock<Duration>, in body: CompositeBody? = nil,
+        named name: () -> String, index: Int = 0, clock: any Clock<Duration>, in children: ChildScheduler? = nil,
         wait: Wait,
         attempt: (_ number: Int) async throws -> Result<Output, any Error>
     ) async throws -> Output {
@@ -165,7 +165,7 @@ extension RetryPolicy {
             let result = try await attempt(number)
             guard let error = result.error else { return try result.get() }
             guard number < maximumAttempts, !Task.isCancelled, !error.isCancellation, !error.isLasting,
-                let answer = await ask(about: error, of: number, in: body), answer.isWorthRetry, !Task.isCancelled
+                let answer = await ask(about: error, of: number, in: children), answer.isWorthRetry, !Task.isCancelled
             else { throw error }
             let delay = answer.requestedDelay?.clamped ?? delays.next(beforeRetry: number)
             if let maximumTotalTime, time.now().adding(delay) > maximumTotalTime { throw error }
@@ -184,13 +184,13 @@ extension RetryPolicy {
     ///
     /// - Returns: `nil` if the task was cancelled meanwhile.
     private func ask(
-        about error: any Error, of attempt: Int, in body: CompositeBody?
+        about error: any Error, of attempt: Int, in children: ChildScheduler?
     ) async -> (isWorthRetry: Bool, requestedDelay: Duration?)? {
         let question: @Sendable () -> (Bool, Duration?) = {
             let isWorthRetry = shouldRetry(error, attempt)
             return (isWorthRetry, isWorthRetry ? error.requestedDelay : nil)
         }
-        return if let body { try? await body.call(question) } else { try? await runUserClosure(question) }
+        return if let children { try? await children.call(question) } else { try? await runUserClosure(question) }
     }
 
     /// Calls an `async` function of the user until it succeeds, in the current task.
