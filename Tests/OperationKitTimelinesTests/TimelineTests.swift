@@ -120,8 +120,7 @@ import OperationKitTestSupport
         #expect(try decoded(String(decoding: JSONEncoder().encode(timeline), as: UTF8.self)) == timeline)
     }
 
-    @Test("A retry after the end is no work, and makes no number too large") func retryAfterEnd() throws
-    {
+    @Test("A retry after the end is no work, and makes no number too large") func retryAfterEnd() throws {
         let retries = [2_305_843_009_213_693_950, 2_305_843_009_213_693_952].map {
             "{\"attempt\":1,\"error\":\"\",\"time\":\($0),\"delay\":1}"
         }.joined(separator: ",")
