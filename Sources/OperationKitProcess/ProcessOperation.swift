@@ -268,15 +268,9 @@ enum CommandLine {
         case "\n": #"\n"#
         case "\r": #"\r"#
         case _ where isControl(scalar):
-            scalar.value < 0x80
-                ? #"\x"# + digits(scalar.value, count: 2) : #"\u"# + digits(scalar.value, count: 4)
+            String(format: scalar.value < 0x80 ? #"\x%02x"# : #"\u%04x"#, scalar.value)
         default: String(scalar)
         }
-    }
-
-    private static func digits(_ number: UInt32, count: Int) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: count - digits.count) + digits
     }
 
     private static let plain = Set("0123456789-_=+./,:@%…".unicodeScalars)

@@ -119,7 +119,7 @@ public final class HangWatch: @unchecked Sendable {
             return (self.handler.take(), true)
         }
         guard isReported else { return }
-        try? FileHandle.standardError.write(contentsOf: Data("\(error)\n".utf8))
+        writeToStandardError("\(error)")
         handler?(error)
     }
 }

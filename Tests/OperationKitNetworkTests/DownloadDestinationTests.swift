@@ -15,6 +15,14 @@ struct DownloadDestinationTests {
 
     private var destination: URL { folder.url.appendingPathComponent("file") }
 
+    /// Sends one half of the content before a gate is open, and the other one after.
+    private func server(waitingFor gate: Gate) throws -> LoopbackServer {
+        try LoopbackServer { [content] _ in
+            let head = "HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n"
+            return [.text(head), .bytes(content.prefix(50_000)), .wait(gate), .bytes(content.dropFirst(50_000))]
+        }
+    }
+
     @Test("An empty file is a file")
     func empty() async throws {
         let server = try LoopbackServer { _ in [.response()] }
@@ -96,10 +104,7 @@ struct DownloadDestinationTests {
     @Test("A download whose part is removed while it comes is an error, and leaves the destination as it was")
     func removedPart() async throws {
         let gate = Gate()
-        let server = try LoopbackServer { [content] _ in
-            let head = "HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n"
-            return [.text(head), .bytes(content.prefix(50_000)), .wait(gate), .bytes(content.dropFirst(50_000))]
-        }
+        let server = try server(waitingFor: gate)
         defer { server.stop() }
         try Data("old".utf8).write(to: destination)
         let operation = DownloadTaskOperation(server.url(), to: destination)
@@ -180,10 +185,7 @@ struct DownloadDestinationTests {
     @Test("A download whose file can't get the mode of a new one can be read by its user only, and is not lost")
     func unknownMode() async throws {
         let gate = Gate()
-        let server = try LoopbackServer { [content] _ in
-            let head = "HTTP/1.1 200 OK\r\nContent-Length: \(content.count)\r\n\r\n"
-            return [.text(head), .bytes(content.prefix(50_000)), .wait(gate), .bytes(content.dropFirst(50_000))]
-        }
+        let server = try server(waitingFor: gate)
         defer { server.stop() }
         let operation = DownloadTaskOperation(server.url(), to: destination)
         queue.addOperation(operation)

@@ -17,6 +17,11 @@ package func onThread<Answer: Sendable>(
     }
 }
 
+/// Blocks the current thread, in a task that must not.
+package func block(until gate: Gate) {
+    gate.pass()
+}
+
 /// The stack that operations of a queue get on Apple platforms, and that nothing here may overflow.
 package let workerStackSize = 512 * 1024
 

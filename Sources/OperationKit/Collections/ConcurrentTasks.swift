@@ -130,7 +130,7 @@ final class InFlightTasks: Sendable {
         if let error { throw error }
     }
 
-    /// Cancels all tasks, later ones too. Called once for each task, perhaps.
+    /// Cancels all tasks, later ones too. Each of many tasks may call it; the first call does it.
     func cancel() {
         let tasks = state.withLock { exchange(&$0.isCancelled, with: true) ? [] : Array($0.tasks.values) }
         for task in tasks { task.cancel() }

@@ -32,8 +32,8 @@ public import Foundation
 /// ## Cancellation
 ///
 /// No further element starts, those in flight are cancelled, and the operation ends after them, with
-/// ``CompoundOperationError/cancelled(name:errors:reason:)`` unless all have an output, or with a reason that is itself a cancellation. An operation that has not
-/// started ends with `CancellationError`. If other code calls `finish(with:)` or `finish(withError:)`, the operation
+/// ``CompoundOperationError/cancelled(name:errors:reason:)`` unless all have an output, or with a reason that is itself a
+/// cancellation. An operation that has not started ends with `CancellationError`. If other code calls `finish(with:)` or `finish(withError:)`, the operation
 /// ends without waiting, as a ``TaskOperation`` does, and the elements in flight are cancelled.
 ///
 /// ## Progress

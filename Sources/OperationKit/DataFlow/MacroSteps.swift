@@ -178,8 +178,8 @@ extension IOOperation {
             guard let value else { throw CancellationError() }
             self?.input = value
         }
+        if withState(\.isHidden) { return }
         addStartHandler(.last) { target in
-            if target.withState(\.isHidden) { return }
             for source in references.compactMap(\.object) { target.removeDependency(source) }
         }
     }

@@ -40,6 +40,11 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
     }
 }
 
+/// Writes a line. One that cannot be written is lost: the `write(_:)` of Foundation would end the program.
+package func writeToStandardError(_ line: String) {
+    try? FileHandle.standardError.write(contentsOf: Data("\(line)\n".utf8))
+}
+
 /// Hands reports to the handler, one after the other.
 final class MisuseReporter: Sendable {
     static let shared = MisuseReporter()
@@ -48,7 +53,7 @@ final class MisuseReporter: Sendable {
 
     let queue = DispatchQueue(label: "MisuseReport")
     private let current = Locked<Handler?> {
-        try? FileHandle.standardError.write(contentsOf: Data("\($0)\n".utf8))
+        writeToStandardError("\($0)")
     }
 
     var handler: Handler? {

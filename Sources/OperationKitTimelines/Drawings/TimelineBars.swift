@@ -59,8 +59,8 @@ extension OperationTimeline.Entry {
         }
         if let started, begin != started, running != nil || !waits.isEmpty {
             // Without waits, the time before `main()` is that of the preparation alone.
-            let waited = waits.contains { $0.from < begin ?? .latest }
-            append(waited ? .waiting : work, started, begin ?? finish)
+            let hasWaited = waits.contains { $0.from < begin ?? .latest }
+            append(hasWaited ? .waiting : work, started, begin ?? finish)
         }
         guard var from = begin else { return segments }
         // Its attempts may wait for a resource each. A composite works while its body waits.

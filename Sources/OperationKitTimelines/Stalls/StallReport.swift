@@ -52,7 +52,7 @@ extension OperationDiagnostics {
         precondition(threshold > .zero, "OperationKit: operations can only stall after a time that is more than zero")
         let watcher = StallWatcher(
             threshold: threshold, clock: clock,
-            handler: handler ?? { try? FileHandle.standardError.write(contentsOf: Data("\($0)\n".utf8)) })
+            handler: handler ?? { writeToStandardError("\($0)") })
         AsyncOperation.addGlobalObserver(watcher)
         return StallMonitor(watcher)
     }

@@ -233,7 +233,7 @@ import OperationKitTestSupport
             try await flow.run(ScriptedOperation())
             if byBody { try add.value() }
             computing.open()
-            blockLikeWork(until: hasRun)
+            block(until: hasRun)
             other.finish()
             try await end
         }
@@ -244,6 +244,3 @@ import OperationKitTestSupport
         try await workflow.finished()
     }
 }
-
-/// Blocks the current thread, as work without `await` does.
-private func blockLikeWork(until gate: Gate) { gate.pass() }

@@ -267,7 +267,3 @@ import OperationKitTestSupport
         func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {}
     }
 }
-
-private func block(until gate: Gate) {
-    gate.pass()
-}

@@ -321,8 +321,3 @@ import OperationKitTimelines
         #expect(workflow.output == 10)
     }
 }
-
-/// Blocks the current thread, in a task that must not.
-private func block(until gate: Gate) {
-    gate.pass()
-}

@@ -167,7 +167,3 @@ struct LibraryExecutorTests {
 }
 
 private struct SomeError: Error {}
-
-private func block(until gate: Gate) {
-    gate.pass()
-}
