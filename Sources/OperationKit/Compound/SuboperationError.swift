@@ -5,7 +5,7 @@ public struct SuboperationError:
     LocalizedError, CustomNSError, CustomStringConvertible, CancellableError, NestingError
 {
     /// The name of the child, or its type and index.
-    public internal(set) var name: String
+    public let name: String
     /// The place of the child in the order in which children were added, from 0.
     public internal(set) var index: Int
     /// The error that the child ended with.

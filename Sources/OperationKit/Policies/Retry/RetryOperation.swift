@@ -76,11 +76,12 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
                 let start = time.now()
                 let first = firstStart ?? start
                 firstStart = first
-                var entry = RetryAttempt(number: number, start: start - first)
-                record(entry)
+                record(RetryAttempt(number: number, start: start - first, duration: nil, error: nil))
                 let refusal = await Result { try await scheduler.children.runChild(attempt, weight: 1) }.error
-                (entry.duration, entry.error) = (time.now() - start, refusal ?? attempt.error)
-                record(entry)
+                record(
+                    RetryAttempt(
+                        number: number, start: start - first, duration: time.now() - start,
+                        error: refusal ?? attempt.error))
                 if let refusal { throw refusal }
                 return result(of: attempt)
             }

@@ -274,7 +274,7 @@ public struct RetryAttempt: Sendable {
     /// When it began: the time since the first attempt did.
     public let start: Duration
     /// How long it took; `nil` as long as it has not ended.
-    public internal(set) var duration: Duration?
+    public let duration: Duration?
     /// The error that it ended with; `nil` for success, and as long as it has not ended.
-    public internal(set) var error: (any Error)?
+    public let error: (any Error)?
 }
