@@ -161,7 +161,10 @@ final class ChildProcess: @unchecked Sendable {
         lock.withLock {
             guard case .possible = termination else { return }
             termination = .requested(gracePeriod: gracePeriod)
-            signal(gracePeriod > .zero ? SIGTERM : SIGKILL)
+            if gracePeriod == .zero { return signal(SIGKILL) }
+            signal(SIGTERM)
+            // What has stopped could not do what it does when it is asked to end.
+            signal(SIGCONT)
         }
     }
 

@@ -20,8 +20,9 @@ public import OperationKit
 /// | cannot be started | ends with another ``ProcessError``, and nothing was started |
 ///
 /// Cancelling the operation sends `SIGTERM` to the program and its process group, before `cancel()` returns, and after the
-/// ``terminationGracePeriod`` `SIGKILL`. Programs that it started get them unless they have left that group, as daemons and the jobs of
-/// an interactive shell do. A program that has not been started by then is not started any more. The operation ends
+/// ``terminationGracePeriod`` `SIGKILL`. What has stopped goes on first (`SIGCONT`), so that it can clean up. Programs that it started get
+/// these signals unless they have left that group, as daemons and the jobs of an interactive shell do. One that this process may not
+/// signal, such as `sudo`, is not ended. A program that has not been started by then is not started any more. The operation ends
 /// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
 /// of its group still run then, the end waits for them, for as long as the grace period at most. A program that exits with an
 /// accepted status nevertheless has succeeded. A cancellation after the exit of the program ends what it has left behind, unless all

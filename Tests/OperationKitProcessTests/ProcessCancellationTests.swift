@@ -11,17 +11,28 @@ struct ProcessCancellationTests {
 
     @Test("The signal has come when cancel() returns")
     func signalOnReturn() async throws {
-        let operations = (0..<8).map { _ in shell("trap 'echo asked' TERM; kill -STOP $$; exec 2>&-; exit 1") }
+        let operations = (0..<8).map { _ in shell("exec sleep 100") }
         for operation in operations { queue.addOperation(operation) }
-        await eventually("the programs have not stopped") { operations.allSatisfy { Program($0)?.isStopped == true } }
+        await eventually("the programs do not run") { operations.allSatisfy { $0.processIdentifier != nil } }
         let programs = operations.compactMap { Program($0) }
+        #expect(programs.count == 8 && !programs.contains(where: \.awaitsTermination))
         queue.cancelAllOperations()
-        // The last one first, before another thread comes to it.
-        #expect(programs.reversed().map(\.awaitsTermination).allSatisfy { $0 })
-        for (program, operation) in zip(programs, operations) {
-            kill(program.number, SIGCONT)
+        // The last one first, before another thread comes to it. A program keeps the signal that has ended it.
+        #expect(programs.reversed().allSatisfy { $0.awaitsTermination || !$0.isRunning })
+        for operation in operations {
             await #expect(throws: CancellationError.self) { try await operation.finished() }
         }
+    }
+
+    @Test("A program that has stopped goes on when it is asked to end, and does what it does then")
+    func stopped() async throws {
+        let operation = shell("trap 'exit 0' TERM; kill -STOP $$; sleep 100")
+        operation.terminationGracePeriod = .seconds(100)
+        queue.addOperation(operation)
+        await eventually("it has not stopped") { Program(operation)?.isStopped == true }
+        operation.cancel()
+        try await operation.finished()
+        #expect(operation.output?.termination == .exited(0))
     }
 
     @Test("A program that is asked to end is asked once")
@@ -92,15 +103,15 @@ struct ProcessCancellationTests {
 
     @Test("A second request to end sends no signal")
     func secondRequest() async throws {
-        let child = try launched("kill -STOP $$", to: .discarded)
+        let child = try launched("trap '' TERM; kill -STOP $$; exec sleep 100", to: .discarded)
         let program = Program(number: child.processID)
         await eventually("it has not stopped") { program.isStopped }
         child.terminate(gracePeriod: .seconds(2))
         child.terminate(gracePeriod: .zero)
-        kill(program.number, SIGCONT)
+        kill(program.number, SIGINT)
         var status: Int32 = 0
         #expect(unsafe waitpid(program.number, &status, 0) == program.number)
-        #expect(status & 0x7f == SIGTERM)
+        #expect(status & 0x7f == SIGINT)
     }
 
     @Test("A program ends if other code finishes its operation", arguments: [false, true])
@@ -244,7 +255,7 @@ private struct Program {
 
     var isStopped: Bool { status("State").hasPrefix("T") }
 
-    /// Whether it was asked to end, and will notice that when it goes on.
+    /// Whether it was asked to end, and has not handled that, or has ended for it.
     var awaitsTermination: Bool { UInt64(status("ShdPnd"), radix: 16).map { $0 >> (SIGTERM - 1) & 1 == 1 } ?? false }
 
     static func all(withArgument argument: String) -> [Program] {

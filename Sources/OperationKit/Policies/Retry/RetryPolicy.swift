@@ -20,7 +20,7 @@ public struct RetryPolicy: Sendable {
     /// Without one they differ from operation to operation.
     public var seed: UInt64?
     /// How long an attempt may take, if its own ``AsyncOperation/timeout`` is not shorter. An attempt that takes longer ends with an
-    /// ``OperationTimeoutError``, and is retried.
+    /// ``OperationTimeoutError``, and is retried, unless ``shouldRetry`` refuses that.
     ///
     /// The time begins with the `main()` of the attempt, as that of every ``AsyncOperation/timeout``, or with the call of the closure:
     /// waiting for resources is not limited by it. A compound, a map or gathered operations end with
