@@ -24,6 +24,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     final var taskWork: TaskWork<Input, Output>?
     /// The input if none is set; set in the initializer.
     package final var defaultInput: Input?
+    /// Whether it runs without an input, too, as what makes attempts does: these may have inputs of their own.
+    final var isInputOptional = false
     private var storedInput: Input?
     private var storedOutput: Output?
 
@@ -113,7 +115,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     private var missingInput: any Error { IOOperationError.missingInput(operation: displayName) }
 
-    override var startProblem: (any Error)? { givenInput == nil ? missingInput : nil }
+    override var startProblem: (any Error)? { givenInput == nil && !isInputOptional ? missingInput : nil }
 
     /// The input. If there is none, ends the operation with an error.
     final func requiredInput() -> Input? {

@@ -141,7 +141,7 @@ extension IOOperation {
 
     /// Takes the input of an operation that becomes part of this one, or what that runs on without one.
     func takeInput(of other: IOOperation<Input, some Sendable>) {
-        (input, defaultInput) = (other.input, other.defaultInput)
+        (input, defaultInput, isInputOptional) = (other.input, other.defaultInput, other.isInputOptional)
     }
 
     /// Gives a longer chain the name, the input, and a cancellation or an error of this one that has come before.
@@ -154,10 +154,13 @@ extension IOOperation {
         if isCancelled { chain.cancel(reason: cancellationReason) }
     }
 
-    /// Hands the input to the first step, and runs the steps. If there is none, ends the operation with an error.
+    /// Hands the input to the first step, and runs the steps. Ends the operation with an error if there is none, and the step
+    /// needs one.
     func run(_ steps: MacroSteps, from first: (any InputReceiver<Input>)?) {
-        guard let input = requiredInput() else { return }
-        first?.input = input
+        if input != nil || !isInputOptional {
+            guard let input = requiredInput() else { return }
+            first?.input = input
+        }
         steps.prepare(for: self)
         steps.children.run()
     }

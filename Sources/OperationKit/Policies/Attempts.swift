@@ -143,6 +143,7 @@ extension IOOperation {
     func becomeComposite(
         of attempts: Attempts, body: @escaping @Sendable (_ input: Input?) async throws -> Output
     ) {
+        isInputOptional = true
         becomeComposite(
             of: attempts.children, describer: attempts,
             taking: { .some($0.input) }, body: body)

@@ -258,15 +258,26 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("The input that an operation has when it is transformed or becomes a macro is that of the new operation")
-    func inputGivenBefore() async throws {
-        let make = { Step<Int, Int>.increment("source").with(input: 1) }
+    @Test(
+        "The input that an operation, or each of its attempts, has when it is transformed is enough for the new operation",
+        arguments: [false, true])
+    func inputGivenBefore(isThatOfAttempts: Bool) async throws {
+        let make: () -> IOOperation<Int, Int> = {
+            let source = Step<Int, Int>.increment("source").with(input: 1)
+            return isThatOfAttempts ? RetryOperation { _ in source } : source
+        }
         let transformed: [IOOperation<Int, Int>] = [
             make().map { $0 }, make().mapError { $0 }, make().recover { _ in 0 },
             make().recoverRun { _ in TaskOperation { 0 } }, make().map { $0 }.map { $0 }, MacroOperation(make()),
             MacroOperation(make()).then(Step.increment("next")).map { $0 - 1 },
         ]
-        for operation in transformed { #expect(try await OperationQueue().run(operation) == 2) }
-        #expect(try await OperationQueue().run(make().map { $0 }.with(input: 5)) == 6)
+        for operation in transformed {
+            operation.require(ExclusiveAccess("database"))
+            #expect(try await OperationQueue().run(operation) == 2)
+        }
+        let operation = make().map { $0 }.with(input: 5)
+        #expect(try await OperationQueue().run(operation) == (isThatOfAttempts ? 2 : 6))
+        let retry = RetryOperation<Int, Int> { _ in Step.increment("source") }
+        #expect(try await OperationQueue().run(retry.map { $0 }.with(input: 5)) == 6)
     }
 }

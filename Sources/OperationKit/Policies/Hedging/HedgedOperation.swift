@@ -78,9 +78,6 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
 
-    /// Attempts may have inputs of their own.
-    override var startProblem: (any Error)? { nil }
-
     // MARK: - The race
 
     private func race(

@@ -112,9 +112,6 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
     /// Does nothing: `start()` begins the first run.
     public override func main(input: Input) {}
 
-    /// Attempts may have inputs of their own.
-    override var startProblem: (any Error)? { nil }
-
     override var passesRequestToChildren: Bool { true }
 
     private func run(

@@ -118,9 +118,6 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
 
-    /// Attempts may have inputs of their own.
-    override var startProblem: (any Error)? { nil }
-
     override var passesRequestToChildren: Bool { true }
 
     /// Records the begin of an attempt, or its end. What is not kept is released after unlocking: errors may be of users' types.
