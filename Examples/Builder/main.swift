@@ -56,5 +56,5 @@ interrupt.activate()
 do {
     try await OperationQueue().run(build)
 } catch {
-    end(error.localizedDescription, error.isCancellation ? 130 : 1)
+    end(error.localizedDescription, build.isCancelled ? 130 : 1)
 }

@@ -52,7 +52,7 @@ var outcome: (status: Int32, message: String) = (0, "\(urls.count) files are her
 do {
     try await OperationQueue().run(all)
 } catch {
-    outcome = (error.isCancellation ? 130 : 1, error.localizedDescription)
+    outcome = (all.isCancelled ? 130 : 1, error.localizedDescription)
 }
 bar.cancel()
 drawBar()

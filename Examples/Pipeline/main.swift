@@ -47,7 +47,7 @@ do {
 } catch {
     let failures = (error as? CompoundOperationError)?.suboperationErrors ?? []
     for failure in failures { print("\(failure.name): \(failure.error.localizedDescription)") }
-    status = error.isCancellation ? 130 : 1
+    status = all.isCancelled ? 130 : 1
 }
 if let report {
     try Data(recorder.timeline.svg().utf8).write(to: URL(fileURLWithPath: report))

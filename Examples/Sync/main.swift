@@ -56,5 +56,5 @@ do {
     status = "in sync"
 } catch {
     status = error.localizedDescription
-    exit(error.isCancellation ? 130 : 1)
+    exit(sync.isCancelled ? 130 : 1)
 }
