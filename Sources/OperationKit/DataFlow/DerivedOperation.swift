@@ -65,8 +65,8 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
 
     /// Releases all before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
     private func takeResult() -> Result<Output, any Error> {
-        let (source, _, makeResult, maySucceed) = withState { state in
-            (self.source.take(), self.sequel.take(), self.makeResult.take(), state.lifecycle.reachedMain)
+        let (source, _, makeResult, maySucceed) = withState {
+            (self.source.take(), sequel.take(), self.makeResult.take(), $0.lifecycle.reachedMain)
         }
         return Result {
             guard let makeResult else { throw CancellationError() }

@@ -78,8 +78,11 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
     override var startProblem: (any Error)? { initialError }
 
     private func sourcesFinished(failures: ChildFailures, _ list: inout Trampoline) {
-        let (name, (outputs, areComplete)) = (displayName, takeOutputs())
-        let isComplete = areComplete && withState { $0.lifecycle.reachedMain }
+        let name = displayName
+        // The operations are released before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
+        let results = lock.withLock { exchange(&sources, with: []) }.map { $0.error == nil ? $0.output : nil }
+        let outputs = results.compactMap(\.self)
+        let isComplete = outputs.count == results.count && withState { $0.lifecycle.reachedMain }
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }
@@ -87,12 +90,5 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
                     name: name, failures, isCancelled: isCancelled || failures.errors.isEmpty, reason: reason
                 ).map { outputs }
             }, &list)
-    }
-
-    /// Releases the operations before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
-    private func takeOutputs() -> (outputs: [Source.Output], isComplete: Bool) {
-        let sources = lock.withLock { exchange(&self.sources, with: []) }
-        let outputs = sources.compactMap(\.output)
-        return (outputs, outputs.count == sources.count)
     }
 }

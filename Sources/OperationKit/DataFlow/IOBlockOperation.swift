@@ -11,7 +11,7 @@ import Foundation
 ///
 /// The closure runs once, with the input, on the thread that starts the operation, or on another one if a condition or
 /// a resource took time. It is not called when the operation was cancelled or given an outcome before its start, or has
-/// no input. It is released before the operation finishes.
+/// no input. It is released before the operation finishes, unless it still runs then.
 ///
 /// | | When the operation ends | How the closure sees a cancellation |
 /// |---|---|---|
@@ -19,7 +19,8 @@ import Foundation
 /// | `IOBlockOperation.observing { input, work in … }` | the same | by its ``WorkHandle`` |
 /// | `IOBlockOperation.finishing { input, finish in … }` | when `finish(with: output)` or `finish(error)` is called | by its ``FinishHandle`` |
 ///
-/// A cancellation is a request: the operation ends when the work does.
+/// A cancellation is a request: the operation ends when the work does. Other code that finishes it ends it immediately, also while the
+/// closure runs.
 public final class IOBlockOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable
 {
     /// Returns what the work returned or threw; `nil` if the work goes on.

@@ -61,8 +61,8 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// What the operation produced: `nil` until it has finished with success. Can be read from any thread, from
     /// `asyncCompletionBlock` on.
     public final var output: Output? {
-        withState { state in
-            guard case .success = state.lifecycle.outcome else { return nil }
+        withState {
+            guard case .success = $0.lifecycle.outcome else { return nil }
             return storedOutput ?? () as? Output
         }
     }

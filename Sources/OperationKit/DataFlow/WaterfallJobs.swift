@@ -135,7 +135,7 @@ extension WaterfallJobs {
             if isNamed { operation.name = nil }
             throw error
         }
-        if let output = output() { return output }
+        if operation.error == nil, let output = output() { return output }
         let name = operation.displayName(at: state.withLock { $0.started - 1 })
         state.withLock { $0.name = name }
         throw operation.error ?? operation.missingOutput

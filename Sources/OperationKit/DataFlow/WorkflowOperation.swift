@@ -59,7 +59,7 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
         name: String? = nil, maxConcurrentOperationCount: Int = OperationQueue.defaultMaxConcurrentOperationCount,
         _ body: @escaping @Sendable (_ input: Input, _ flow: Workflow) async throws -> Output
     ) {
-        CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name)
+        CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name ?? "WorkflowOperation")
         scheduler = ChildScheduler(limit: maxConcurrentOperationCount, body: CompositeBody())
         super.init()
         self.name = name
@@ -111,7 +111,7 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
     public var maxConcurrentOperationCount: Int {
         get { scheduler.limit }
         set {
-            CompoundOperation.requireLimit(newValue, of: name)
+            CompoundOperation.requireLimit(newValue, of: displayName)
             scheduler.limit = newValue
         }
     }
@@ -202,9 +202,10 @@ public struct Workflow: Sendable {
     private func wait(for operation: Operation, progress: Double) async throws {
         // In this order, what is not a number counts as 0.
         let weight = Int64(min(1, max(0, progress)) * Double(Self.unitCount))
+        // Not one that is refused, as it is part of this workflow or another operation.
+        let isNew = !operation.isPart(of: children)
         try await withCancellationDelivered { [children] in
-            // Not one that is part of another operation, which is refused.
-            if operation.isPart(of: children) || operation.setParent(nil, from: nil) { operation.cancel() }
+            if isNew, operation.isPart(of: children) || operation.setParent(nil, from: nil) { operation.cancel() }
         } during: {
             try await children.runChild(operation, weight: weight)
         }

@@ -137,6 +137,26 @@ import OperationKitTestSupport
         }
     }
 
+    /// Has an output from the beginning.
+    private final class Failing: AsyncOperation, OutputOperation, @unchecked Sendable {
+        let output: Int? = 1
+
+        override func main() { finish(withError: TestError.first) }
+    }
+
+    @Test("An operation that has failed has no output, whatever it says")
+    func outputOfFailure() async throws {
+        let forms: [AsyncOperation] = [
+            Waterfall<Void, Void>().thenRun { Failing() }.then { _ in Issue.record("goes on") },
+            Waterfall<Void, Void>().thenDecide { WaterfallStep<Int>.operation(Failing()) },
+            IOBlockOperation<Void, Int> { _ in throw TestError.second }.recoverRun { _ in Failing() },
+        ]
+        for form in forms { await #expect(throws: TestError.first) { try await OperationQueue().run(form) } }
+        let gathered = [Failing(), Failing()].gathered()
+        let error = await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(gathered) }
+        #expect(error?.leafErrors.map(text) == ["first", "first"])
+    }
+
     @Test("A job that returns its own waterfall, or one around it, is an error", arguments: [false, true])
     func returnsItself(isNested: Bool) async {
         let outer = Shared<Waterfall<Int, Int>?>(nil)

@@ -84,6 +84,8 @@ import OperationKitTimelines
             await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "slow", compound: "workflow")) {
                 try await flow.run(slow)
             }
+            await #expect(throws: CompoundAdditionError.self) { try await inCancelledTask { try await flow.run(slow) } }
+            #expect(!slow.isCancelled)
             slow.cancel()
             await #expect(throws: CancellationError.self) { try await slowEnd.value }
             return ()
