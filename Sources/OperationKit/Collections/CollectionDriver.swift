@@ -82,6 +82,15 @@ final class CollectionDriver: Sendable {
             })
     }
 
+    /// Runs to the end. If the current task is cancelled, no further items start.
+    nonisolated(nonsending) func run() async -> (slots: [(any Error)?], isCancelled: Bool) {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in start { continuation.resume(returning: ($0, $1)) } }
+        } onCancel: {
+            cancelSoon()
+        }
+    }
+
     /// Stops starting items, and cancels the tasks of those in flight; items in flight run to completion.
     func cancel() {
         perform(stop())
@@ -89,7 +98,7 @@ final class CollectionDriver: Sendable {
 
     /// Stops starting items, from a place where nothing may be called: what follows is left to another thread.
     func cancelSoon() {
-        guard let action = stop() else { return }
+        let action = stop()
         CollectionDriver.queue.performAsync { self.perform(action) }
     }
 

@@ -27,7 +27,8 @@ extension CollectionOperation {
     /// - Parameters:
     ///   - sequence: The items.
     ///   - failed: Called with each item that ended with an error, a cancellation included, soon after it has, never from
-    ///     inside a completion, and before the run ends; for parallel types concurrently, from several threads.
+    ///     inside a completion, and before the run ends, on a thread that it may block; for parallel types concurrently, from several
+    ///     threads.
     /// - Throws: ``CoordinationError`` if the options are wrong; nothing runs then. `CancellationError` if the task is
     ///   cancelled.
     public nonisolated(nonsending) func performOperation<Items: Sequence>(
@@ -39,17 +40,9 @@ extension CollectionOperation {
             return try await performOperation(by: strategy, next: { iterator.next() }, failed: failed)
         }
         let source = SequenceSource(iterator, batchSize: strategy.batchSize, perform: perform, failed: failed)
-        let driver = CollectionDriver(
-            CollectionWork(
-                source: source, names: strategy.names, limit: strategy.limit, failurePolicy: strategy.failurePolicy))
-        let isCancelled = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                driver.start { _, isCancelled in continuation.resume(returning: isCancelled) }
-            }
-        } onCancel: {
-            driver.cancelSoon()
-        }
-        if isCancelled { throw CancellationError() }
+        let work = CollectionWork(
+            source: source, names: strategy.names, limit: strategy.limit, failurePolicy: strategy.failurePolicy)
+        if await CollectionDriver(work).run().isCancelled { throw CancellationError() }
     }
 
     /// Performs the operation on all items of an asynchronous sequence, without loading it whole, and suspends until
@@ -67,8 +60,8 @@ extension CollectionOperation {
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.
-    ///   - failed: Called with each item that ended with an error, a cancellation included, as soon as it has; for
-    ///     parallel types concurrently, from several threads.
+    ///   - failed: Called with each item that ended with an error, a cancellation included, soon after it has, on a thread
+    ///     that it may block; for parallel types concurrently, from several threads.
     /// - Throws: ``CoordinationError`` if the options are wrong; nothing runs then. `CancellationError` if the task is
     ///   cancelled. What the sequence throws, after all items that it gave before have ended.
     public nonisolated(nonsending) func performOperation<Items: AsyncSequence>(
@@ -151,11 +144,8 @@ extension CollectionOperation {
                 // Another batch may have failed while this one was read.
                 if stopsAtFirstFailure, hasFailed.withLock(\.self) { return false }
                 do {
-                    guard let tasks else {
-                        try await method.perform(batch, 0..<batch.count, index, names)
-                        return true
-                    }
-                    try await tasks.run(index) { try await method.perform(batch, 0..<batch.count, index, names) }
+                    let work = { @Sendable in try await method.perform(batch, 0..<batch.count, index, names) }
+                    if let tasks { try await tasks.run(index, work) } else { try await work() }
                     return true
                 } catch {
                     let goesOn = !stopsAtFirstFailure || error.isCancellation
@@ -163,7 +153,13 @@ extension CollectionOperation {
                         hasFailed.withLock { $0 = true }
                         tasks?.cancel()
                     }
-                    CollectionFailure.report(error, of: batch, from: index * size, to: failed)
+                    // It may block, so it is not called here, on the pool of tasks.
+                    await withCheckedContinuation { continuation in
+                        CollectionDriver.queue.performAsync {
+                            CollectionFailure.report(error, of: batch, from: index * size, to: failed)
+                            continuation.resume()
+                        }
+                    }
                     return goesOn
                 }
             },

@@ -117,12 +117,8 @@ extension CollectionStrategy.Method {
             let source = ArraySource(items, batchSize: max(items.count, 1)) { items, _, completion in
                 perform(items, batch, completion)
             }
-            let error = await withCheckedContinuation { continuation in
-                CollectionDriver(
-                    CollectionWork(source: source, names: names, limit: 1, failurePolicy: .continueAll)
-                ).start { slots, _ in continuation.resume(returning: slots[0]) }
-            }
-            if let error { throw error }
+            let work = CollectionWork(source: source, names: names, limit: 1, failurePolicy: .continueAll)
+            if let error = await CollectionDriver(work).run().slots[0] { throw error }
         case .async(let perform):
             try await perform(items, batch, index)
         }

@@ -63,7 +63,7 @@ extension AsyncOperation {
     /// - Returns: Whether the operation is finished.
     /// - Throws: ``error``, if the operation is finished. `CancellationError` when the waiting task is cancelled before.
     public final func finished(within duration: Duration, clock: (any Clock<Duration>)? = nil) async throws -> Bool {
-        if !isFinished {
+        if !withState(\.isOver) {
             let id = TaskWaiter()
             let deadline = (clock?.timer ?? timer).arm(for: self, after: duration) {
                 ($0 as? AsyncOperation)?.cancelWait(id)

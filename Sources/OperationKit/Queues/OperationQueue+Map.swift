@@ -25,8 +25,8 @@ extension OperationQueue {
     ///     queue, or the number of active processors if it has none.
     ///   - transform: Makes an output of an element. It may be synchronous.
     /// - Returns: The outputs.
-    /// - Throws: The first error of an element. `CancellationError` if the task, or an operation that holds a place, is
-    ///   cancelled before its turn. ``OperationQueueError/invalidLimit(queue:limit:)`` if the limit is less than 1.
+    /// - Throws: The first error of an element. `CancellationError` if the task is cancelled, and the reason if an operation that
+    ///   holds a place is cancelled before its turn. ``OperationQueueError/invalidLimit(queue:limit:)`` if the limit is less than 1.
     public nonisolated(nonsending) func map<Elements: Sequence, Output: Sendable>(
         _ elements: Elements, limit: Int? = nil,
         _ transform: @escaping @Sendable (Elements.Element) async throws -> Output

@@ -15,7 +15,7 @@ extension OperationQueue {
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     @discardableResult
     public func run<Input, Output>(_ operation: IOOperation<Input, Output>) async throws -> Output {
-        try await addUnstarted(operation)
+        try await run(operation as Operation)
         return try await operation.value
     }
 

@@ -30,14 +30,19 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "A completion that is lost after the cancellation of the task ends as cancelled", arguments: Strategy.allCases)
-    func lostAfterTheCancellation(strategy: Strategy) async {
+        "A completion that is lost after the cancellation of the task ends as cancelled", arguments: Strategy.allCases,
+        [false, true])
+    func lostAfterTheCancellation(strategy: Strategy, isAsynchronous: Bool) async {
         let (log, kept, failed) = (WorkLog(), Gate(), EventLog())
         let operation = strategy.make(limit: 1) { _, completion in
             log.keep(completion)
             kept.open()
         }
-        let task = Task { try await operation.performOperation(onEach: 0...) { failed.add(text($0.error)) } }
+        let note: @Sendable (CollectionFailure<Int>) -> Void = { failed.add(text($0.error)) }
+        let task = Task {
+            if !isAsynchronous { return try await operation.performOperation(onEach: 0..., failed: note) }
+            try await operation.performOperation(onEach: AsyncStream { $0.yield(0) }, failed: note)
+        }
         await kept.opened()
         task.cancel()
         _ = log.takeKept()

@@ -27,6 +27,17 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("Failures are reported on threads that may be blocked, not in a task", arguments: Strategy.allCases)
+    func failuresOutsideTasks(strategy: Strategy) async throws {
+        let reports = Shared<[Bool]>([])
+        let operation = strategy.makeAsync(.continueAll) { _ in throw TestError.first }
+        try await operation.performOperation(onEach: [1, 2, 3]) { _ in
+            let isInTask = unsafe withUnsafeCurrentTask { unsafe $0 != nil }
+            reports.change { $0.append(isInTask) }
+        }
+        #expect(!reports.value.isEmpty && !reports.value.contains(true))
+    }
+
     @Test(
         "The first failure cancels items in flight if the policy says so, and what they make of that is their outcome",
         arguments: [Strategy.parallelItems, .parallelBatches], Form.allCases)

@@ -56,18 +56,17 @@ extension ChildStateMachine {
         var seen = Set<ObjectIdentifier>()
         for child in registrations {
             if readiness.stage == .finished { return .finished(child.operation) }
-            let isNew =
-                readiness.table.slot(of: child.operation) == nil
-                && seen.insert(ObjectIdentifier(child.operation)).inserted
-            if !isNew { return .duplicate(child.operation) }
+            guard readiness.table.slot(of: child.operation) == nil,
+                seen.insert(ObjectIdentifier(child.operation)).inserted
+            else { return .duplicate(child.operation) }
         }
         return nil
     }
 
     /// The addition of children is complete.
     mutating func committed(_ registrations: [ChildRegistration]) -> Effects {
-        for registration in registrations {
-            if registration.ignoresDependencies { readiness.ignoresDependencies(registration.slot) }
+        for registration in registrations where registration.ignoresDependencies {
+            readiness.ignoresDependencies(registration.slot)
         }
         for registration in registrations {
             if readiness.stage == .idle {

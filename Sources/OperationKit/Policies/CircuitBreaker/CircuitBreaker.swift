@@ -25,7 +25,7 @@ public import Foundation
 /// open. A circuit breaker is known by the object, not by its name: keep it where all that need it find it, as in a `static let`.
 public final class CircuitBreaker: Sendable {
     /// What a circuit breaker does with operations.
-    public enum State: Hashable, Sendable {
+    public enum State: Sendable {
         /// They run.
         case closed
         /// They end immediately.
