@@ -18,6 +18,8 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     private var hasStartedOver = false
     /// Whether the rest of a part is asked for.
     private var isResuming = false
+    /// Whether the answer is a part, of which others may follow.
+    private var isPart = false
     /// How much of the answer has come.
     private var received: Int64 = 0
     /// How much the answer has; negative if that is not known.
@@ -58,13 +60,16 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     func received(_ response: URLResponse) -> Bool {
         let response = HTTPResponse(response)
         self.response = response
-        received = 0
+        (received, isPart) = (0, false)
         // The length of what is sent, which the session decodes.
         expected = response.isEncoded ? -1 : response.urlResponse.expectedContentLength
         whole = expected
         do {
             switch response.status {
             case 206 where !wantsRange:
+                try beginPart(response)
+            // Some servers answer to `Range`, but not with the status of that.
+            case 200 where isResuming && response.value(forHTTPHeaderField: "Content-Range") != nil:
                 try beginPart(response)
             case 416 where isResuming:
                 startsOver = true
@@ -80,11 +85,12 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 
     /// The server sends a part, with or without having been asked for the rest.
     private func beginPart(_ response: HTTPResponse) throws {
+        isPart = true
         let range = response.isEncoded ? nil : ContentRange(response.value(forHTTPHeaderField: "Content-Range") ?? "")
         if isResuming {
             // Some servers answer to `Range`, but not to `If-Range`.
             let isSame = response.validator == nil || response.validator == file.validator
-            startsOver = !isSame || range?.first != file.length
+            startsOver = !isSame || range?.first != file.length || expected >= 0 && expected != range?.count
         } else {
             guard range?.first == 0 else {
                 throw TransferError(.cannotParseResponse, "a part came that was not asked for.", of: request)
@@ -92,7 +98,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             try file.begin(validator: response.validator)
         }
         guard let range else { return }
-        expected = range.last - range.first + 1
+        expected = range.count
         if !isResuming || range.total != nil { total = range.total }
         // Without a total, the rest that was asked for ends the file. A part that was not asked for is followed by others.
         whole = total ?? (isResuming ? range.last + 1 : .max)
@@ -156,7 +162,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 
     /// Whether all has come of an answer that has less than was asked for, as servers may choose.
     private var wantsRest: Bool {
-        guard response?.status == 206, !wantsRange, file.validator != nil, failure == nil else { return false }
+        guard isPart, file.validator != nil, failure == nil else { return false }
         return received > 0 && received == expected && file.length < whole
     }
 }
@@ -167,6 +173,8 @@ struct ContentRange {
     let last: Int64
     /// How long the whole is; `nil` if the server does not know it.
     let total: Int64?
+
+    var count: Int64 { last - first + 1 }
 
     /// Reads the value of the header field. What makes no sense is `nil`.
     init?(_ text: String) {
