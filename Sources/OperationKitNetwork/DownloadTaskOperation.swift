@@ -32,9 +32,10 @@ public struct DownloadOutput: Sendable {
 /// destination can be read by its user only. The body is not kept in memory, except on Linux what the disk has not
 /// taken.
 ///
-/// If the download breaks off or is cancelled, what has come is kept, provided that the server says by a strong `ETag`
-/// or a `Last-Modified` how to recognize the file. The next operation with the same URL and destination asks for the
-/// rest. Of the URL, which may have a secret in it, only a digest is stored. If the file on the server has changed, it
+/// If the download breaks off or is cancelled, what has come is kept, provided that the server says how to recognize the
+/// file: by a strong `ETag`, or, if there is no `ETag` at all, by a `Last-Modified` that is at least a second before the
+/// `Date` of the answer. The next operation with the same URL and destination asks for the rest.
+/// Of the URL, which may have a secret in it, only a digest is stored. If the file on the server has changed, it
 /// starts over. It also does if the answer is not the rest: what counts is its `Content-Range`, also with status 200.
 /// If such a server sends a part of what was asked for, the operation asks for the rest. From others,
 /// that is a ``TransferError`` with the code `networkConnectionLost`. A request with a `Range` of its own loads that

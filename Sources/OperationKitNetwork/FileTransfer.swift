@@ -89,7 +89,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         let range = response.isEncoded ? nil : ContentRange(response.value(forHTTPHeaderField: "Content-Range") ?? "")
         if isResuming {
             // Some servers answer to `Range`, but not to `If-Range`.
-            let isSame = response.validator == nil || response.validator == file.validator
+            let isSame = response.fits(file.validator)
             startsOver = !isSame || range?.first != file.length || expected >= 0 && expected != range?.count
         } else {
             guard range?.first == 0 else {
@@ -189,10 +189,23 @@ struct ContentRange {
 }
 
 extension HTTPResponse {
-    /// What recognizes the same file later: an entity tag that is not weak, or else the date of its last change.
+    private var tag: String? { value(forHTTPHeaderField: "ETag") }
+    private var lastChange: String? { value(forHTTPHeaderField: "Last-Modified") }
+
+    /// What recognizes the same file later: an entity tag that is not weak, or, if there is none at all, the date of its
+    /// last change. In the second of the answer, another change may follow: RFC 9110, 8.8.2.2 and 13.1.5.
     fileprivate var validator: String? {
         if isEncoded { return nil }
-        if let tag = value(forHTTPHeaderField: "ETag"), !tag.hasPrefix("W/") { return tag }
-        return value(forHTTPHeaderField: "Last-Modified")
+        if let tag { return tag.hasPrefix("W/") ? nil : tag }
+        guard let lastChange, let change = HTTPDate.date(of: lastChange),
+            let now = value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date), now.timeIntervalSince(change) >= 1
+        else { return nil }
+        return lastChange
+    }
+
+    /// Whether nothing in it says that it is of another file than a validator.
+    fileprivate func fits(_ validator: String?) -> Bool {
+        let names = [tag, lastChange].compactMap(\.self)
+        return names.isEmpty || names.contains { $0 == validator }
     }
 }

@@ -51,23 +51,11 @@ extension HTTPError: RetryAfterProviding {
 enum RetryAfter {
     /// A day, in seconds. A program waits no longer, whatever the server says.
     private static let longest: Double = 86_400
-    /// The forms of a date that servers may send, the obsolete ones last: RFC 9110, 5.6.7.
-    private static let dateFormats = [
-        "EEE, dd MMM yyyy HH:mm:ss zzz", "EEEE, dd-MMM-yy HH:mm:ss zzz", "EEE MMM d HH:mm:ss yyyy",
-    ]
 
     static func duration(of text: String, at now: Date) -> Duration? {
         let text = text.trimmingCharacters(in: .whitespaces)
         if let seconds = Double(text), seconds.isFinite { return .seconds(min(max(seconds, 0), longest)) }
-        let formatter = DateFormatter()
-        formatter.locale = Locale(identifier: "en_US_POSIX")
-        formatter.timeZone = TimeZone(secondsFromGMT: 0)
-        for format in dateFormats {
-            formatter.dateFormat = format
-            guard let date = formatter.date(from: text) else { continue }
-            return .seconds(min(max(date.timeIntervalSince(now), 0), longest))
-        }
-        return nil
+        return HTTPDate.date(of: text).map { .seconds(min(max($0.timeIntervalSince(now), 0), longest)) }
     }
 }
 

@@ -32,6 +32,25 @@ public struct HTTPResponse: Sendable {
     }
 }
 
+/// The dates of header fields.
+enum HTTPDate {
+    /// The forms that servers may send, the obsolete ones last: RFC 9110, 5.6.7.
+    private static let formats = [
+        "EEE, dd MMM yyyy HH:mm:ss zzz", "EEEE, dd-MMM-yy HH:mm:ss zzz", "EEE MMM d HH:mm:ss yyyy",
+    ]
+
+    static func date(of text: String) -> Date? {
+        let formatter = DateFormatter()
+        formatter.locale = Locale(identifier: "en_US_POSIX")
+        formatter.timeZone = TimeZone(secondsFromGMT: 0)
+        for format in formats {
+            formatter.dateFormat = format
+            if let date = formatter.date(from: text) { return date }
+        }
+        return nil
+    }
+}
+
 /// What a server has answered.
 public struct HTTPOutput: Sendable {
     /// The body.

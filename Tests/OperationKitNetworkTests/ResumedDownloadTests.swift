@@ -69,4 +69,37 @@ struct ResumedDownloadTests {
         await breakOff(server)
         try await complete(server, asking: [50_000, nil])
     }
+
+    // MARK: - Dates
+
+    private static let (changed, later) = ("Thu, 01 Jan 1970 00:01:00 GMT", "Thu, 01 Jan 1970 00:01:01 GMT")
+
+    @Test(
+        "A date recognizes a file if there is no entity tag, and if the file was at least a second old",
+        arguments: [
+            ([], later, changed), (["ETag: \"1\""], changed, "\"1\""), ([], changed, nil), ([], nil, nil),
+            ([], "today", nil), (["ETag: W/\"1\""], later, nil),
+        ] as [([String], String?, String?)])
+    func dates(_ fields: [String], _ date: String?, _ validator: String?) async throws {
+        let fields = fields + ["Last-Modified: \(Self.changed)"] + (date.map { ["Date: \($0)"] } ?? [])
+        let server = try server(fields) { [content] _ in [.response(content)] }
+        defer { server.stop() }
+        await breakOff(server)
+        #expect(folder.names == (validator == nil ? [] : ["file.partial", "file.partial-note"]))
+        try await complete(server, asking: [validator == nil ? nil : 50_000])
+        #expect(server.requests.last?.headers["if-range"] == validator)
+    }
+
+    @Test("A part of a file that was changed a moment ago is not added to what there was before")
+    func changedNow() async throws {
+        let server = try server(["Last-Modified: \(Self.changed)", "Date: \(Self.later)"]) { [content] request in
+            guard request.headers["range"] != nil else { return [.response(content)] }
+            let range = "bytes 50000-\(content.count - 1)/\(content.count)"
+            let fields = ["Content-Range": range, "Last-Modified": Self.later, "Date": Self.later]
+            return [.response(206, headers: fields, Data(count: content.count - 50_000))]
+        }
+        defer { server.stop() }
+        await breakOff(server)
+        try await complete(server, asking: [50_000, nil])
+    }
 }
