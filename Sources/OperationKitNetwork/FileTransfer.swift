@@ -39,7 +39,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         var request = redirection ?? request
         // Ranges are those of what is sent, so it must not be compressed.
         request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
-        isResuming = false
+        (response, isResuming) = (nil, false)
         if !wantsRange, file.length > 0, let validator = file.validator {
             isResuming = true
             request.setValue("bytes=\(file.length)-", forHTTPHeaderField: "Range")

@@ -18,6 +18,8 @@ public import Foundation
 /// | there is no answer, or only a part of one | ``TransferError`` |
 /// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
 ///
+/// Informational answers, those with a status below 200, are passed over.
+///
 /// Redirections are followed, up to twenty. One to another server, which is another scheme, host or port, drops `Authorization` and
 /// `Cookie`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go along.
 /// Status 303, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream`

@@ -122,7 +122,8 @@ extension RequestSession: URLSessionDataDelegate {
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         defer { completionHandler(.allow) }
-        guard let transfer = transfers[dataTask.taskIdentifier], transfer.next == nil else { return }
+        guard let transfer = transfers[dataTask.taskIdentifier], transfer.next == nil, !response.isInformational
+        else { return }
         transfers[dataTask.taskIdentifier]?.hasResponse = true
         if !transfer.handler.received(response) { stop(dataTask) }
     }
@@ -176,7 +177,7 @@ extension RequestSession: URLSessionDataDelegate {
         #if canImport(FoundationNetworking)
         // This call has waited for the queue until the limit of idle time was over. Foundation has ended the task, and
         // says so only by its response. An answer now would end the program.
-        if task.response != nil {
+        if let response = task.response, !response.isInformational {
             transfers[task.taskIdentifier]?.next = .failure(URLError(.timedOut))
             return task.cancel()
         }
@@ -236,6 +237,12 @@ extension RequestSession: URLSessionDataDelegate {
             transfer.handler.completed(with: isStopped ? nil : shortness ?? error ?? cancellation)
         }
     }
+}
+
+extension URLResponse {
+    /// Whether the answer is still to come. Linux reports early hints and others like an answer. After a change of the
+    /// protocol, which no operation asks for, none comes.
+    fileprivate var isInformational: Bool { (100..<200).contains((self as? HTTPURLResponse)?.statusCode ?? 200) }
 }
 
 extension URLSessionTask {

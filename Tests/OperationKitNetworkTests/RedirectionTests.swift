@@ -110,6 +110,17 @@ struct RedirectionTests {
         #expect(server.requests.map(\.body.count) == [200_000, 0])
     }
 
+    @Test("A redirection is followed after an informational answer, too")
+    func informational() async throws {
+        let server = try LoopbackServer { request in
+            let hints = LoopbackServer.Step.text("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+            return [hints, request.path == "/end" ? .response() : .response(302, headers: ["Location": "/end"])]
+        }
+        defer { server.stop() }
+        let output = try await queue.run(DataTaskOperation(server.url("/first")))
+        #expect(output.response.status == 200 && server.requests.map(\.path) == ["/first", "/end"])
+    }
+
     @Test("Redirections of a body end if there are too many, and one that leads to a GET is followed by others")
     func chains() async throws {
         let server = try LoopbackServer { request in

@@ -102,4 +102,25 @@ struct ResumedDownloadTests {
         await breakOff(server)
         try await complete(server, asking: [50_000, nil])
     }
+
+    // MARK: - Informational answers
+
+    private static let hints = LoopbackServer.Step.text("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+    private static let otherProtocol = LoopbackServer.Step.text(
+        "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\nhello")
+
+    @Test(
+        "What comes before an answer, or in place of one, leaves the part as it was",
+        arguments: [hints, otherProtocol])
+    func informational(_ step: LoopbackServer.Step) async throws {
+        let server = try server { [content] request in
+            if request.number == 2 { return [step, .close] }
+            let fields = ["Content-Range": "bytes 50000-\(content.count - 1)/\(content.count)", "ETag": "\"1\""]
+            return [Self.hints, Self.hints, .response(206, headers: fields, Data(content[50_000...]))]
+        }
+        defer { server.stop() }
+        await breakOff(server)
+        await breakOff(server)
+        try await complete(server, asking: [50_000, 50_000])
+    }
 }
