@@ -22,8 +22,9 @@ public import Foundation
 ///
 /// Redirections are followed, up to twenty. One to another server, which is another scheme, host or port, drops `Authorization` and
 /// `Cookie`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go along.
-/// Status 303, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body stay: the body is sent again from its beginning, which an `httpBodyStream`
-/// can't be, so that such a request ends with a ``TransferError``. So does a redirection without a URL.
+/// Status 303 of any request but a HEAD, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body
+/// stay: the body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a
+/// ``TransferError``. So does a redirection without a URL.
 ///
 /// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The
 /// `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds; `timeout` of the operation limits all of it.

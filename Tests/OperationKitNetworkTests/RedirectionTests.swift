@@ -110,6 +110,21 @@ struct RedirectionTests {
         #expect(server.requests.map(\.body.count) == [200_000, 0])
     }
 
+    @Test("A request for a header stays one wherever it is redirected", arguments: [301, 302, 303, 307, 308])
+    func header(_ status: Int) async throws {
+        let server = try LoopbackServer { request in
+            if request.path == "/first" { return [.response(status, headers: ["Location": "/second"])] }
+            let head = LoopbackServer.Step.text("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n")
+            return request.method == "HEAD" ? [head] : [head, .text("hello")]
+        }
+        defer { server.stop() }
+        var request = URLRequest(url: server.url("/first"))
+        request.httpMethod = "HEAD"
+        let output = try await queue.run(DataTaskOperation(request))
+        #expect(server.requests.map(\.method) == ["HEAD", "HEAD"] && output.data.isEmpty)
+        #expect(output.response.url == server.url("/second"))
+    }
+
     @Test("A redirection is followed after an informational answer, too")
     func informational() async throws {
         let server = try LoopbackServer { request in
