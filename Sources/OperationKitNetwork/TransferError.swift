@@ -48,7 +48,7 @@ extension TransferError {
         let code = Self.code((error as? URLError)?.code ?? .unknown, words)
         self.init(
             method: request.httpMethod ?? "GET", url: request.url, code: code,
-            message: Self.explanation(code) ?? "\(words)\(words.hasSuffix(".") ? "" : ".")")
+            message: Self.explanation(code, words))
     }
 
     /// What is wrong with a request or its answer, found by an operation itself.
@@ -56,10 +56,17 @@ extension TransferError {
         self.init(method: request.httpMethod ?? "GET", url: request.url, code: code, message: message)
     }
 
-    /// On Linux, Foundation has one code for all that fails while a connection becomes secure, and for what breaks off, and blames
-    /// the URL for an answer without a header. Its words are those of the library under it.
+    /// What Foundation for Linux says, in the words of the library under it, of an answer that it can't read.
+    private static let unreadable = [
+        "HTTP/0.9", "Unsupported HTTP", "Unsupported response code", "Failed writing header", "Header without colon",
+        "Nul byte in header", "Too large response headers", "Invalid Content-Length", "in chunked-encoding",
+        "Unrecognized content encoding", "processing content unencoding", "bad HTTP Content or Transfer-Encoding",
+    ]
+
+    /// On Linux, Foundation has one code for all that fails while a connection becomes secure, for what breaks off and for
+    /// what can't be read, and blames the URL for some of that.
     private static func code(_ code: URLError.Code, _ words: String) -> URLError.Code {
-        if words.contains("HTTP/0.9") { return .cannotParseResponse }
+        if unreadable.contains(where: words.contains) { return .cannotParseResponse }
         guard code == .unknown else { return code }
         if words.contains("SSL certificate") || words.contains("SSL: no alternative certificate") {
             return .serverCertificateUntrusted
@@ -67,20 +74,21 @@ extension TransferError {
         return words.contains("SSL routines") ? .secureConnectionFailed : code
     }
 
-    /// Where Foundation says too little.
-    private static func explanation(_ code: URLError.Code) -> String? {
-        switch code {
+    /// What Foundation says, or more where that is too little.
+    private static func explanation(_ code: URLError.Code, _ words: String) -> String {
+        let sentence = words.hasSuffix(".") ? words : words + "."
+        return switch code {
         case .badURL: "its URL is not valid."
         case .unsupportedURL: "its URL, or one to which it was redirected, is none of HTTP."
         case .dataLengthExceedsMaximum: "a request with the method GET has no body."
         case .timedOut: "nothing came for too long."
         case .networkConnectionLost: "the connection was reset."
-        case .cannotParseResponse: "the answer is no HTTP."
+        case .cannotParseResponse: "the answer can't be read: \(sentence)"
         case .badServerResponse: "the server closed the connection, or redirected to no URL."
         case .cannotOpenFile: "its file became shorter while it was sent."
         case .httpTooManyRedirects: "it was redirected too often."
         case .requestBodyStreamExhausted: "it was redirected, and a stream can't be sent twice."
-        default: nil
+        default: sentence
         }
     }
 }

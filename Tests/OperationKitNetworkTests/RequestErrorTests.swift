@@ -1,13 +1,12 @@
-import Foundation
-import OperationKit
 import OperationKitNetwork
-import Testing
+import OperationKitTestSupport
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
 #endif
 
-@Suite("Errors of requests") struct RequestErrorTests {
+@Suite("Errors of requests", .hangGuard)
+struct RequestErrorTests {
     private static let url = URL(string: "https://ada:secret@example.com/page?token=secret")!
     private static let unwritable = CocoaError(.fileWriteNoPermission)
 
@@ -55,4 +54,27 @@ import FoundationNetworking
         #expect(underlying?.domain == "OperationKit.TransferError")
         #expect(compound.error?.localizedDescription.contains(Self.errors[1].text) == true)
     }
+
+    #if os(Linux)
+    @Test(
+        "An answer that Foundation can't read is not tried again",
+        arguments: [
+            "200 OK\r\nETag:\"1\"", "200", "200 OK\r\nX: \u{e9}", "200 OK\r\nhello", "200 OK\r\nContent-Length: five",
+            "200 OK\r\nContent-Encoding: other", "200 OK\r\nContent-Encoding: gzip",
+            "200 OK\r\nContent-Encoding: zstd", "200 OK\r\nTransfer-Encoding: chunked", "99 Low", "200 OK\r\nX: \0",
+            "200 OK" + String(repeating: "\r\nX: " + String(repeating: "x", count: 50_000), count: 7),
+        ])
+    func unreadable(_ header: String) async throws {
+        // In Latin-1.
+        let answer = "HTTP/1.1 \(header)\r\n\r\nhello".unicodeScalars.map { UInt8($0.value) }
+        let server = try LoopbackServer { _ in [.bytes(Data(answer)), .close] }
+        defer { server.stop() }
+        let retry = RetryOperation(RetryPolicy.http, name: "page") { _ in DataTaskOperation() }
+        let error = await #expect(throws: TransferError.self) {
+            try await OperationQueue().run(retry.with(input: URLRequest(url: server.url())))
+        }
+        #expect(error?.code == .cannotParseResponse && server.requests.count == 1)
+        #expect(error?.message.hasPrefix("the answer can't be read: ") == true)
+    }
+    #endif
 }
