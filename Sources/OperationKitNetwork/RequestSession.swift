@@ -71,7 +71,12 @@ final class RequestSession: NSObject, @unchecked Sendable {
         configuration.httpCookieStorage = nil
         configuration.httpShouldSetCookies = false
         // A request that waits for a connection is idle, and would time out. Limits are those of queues and resources.
+        #if canImport(FoundationNetworking)
+        // No limit.
+        configuration.httpMaximumConnectionsPerHost = 0
+        #else
         configuration.httpMaximumConnectionsPerHost = 1_000
+        #endif
         session = URLSession(configuration: configuration, delegate: self, delegateQueue: queue)
     }
 

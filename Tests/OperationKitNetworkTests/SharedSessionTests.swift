@@ -105,6 +105,22 @@ struct SharedSessionTests {
     }
     #endif
 
+    #if os(Linux)
+    @Test("No request waits for a connection inside Foundation, where its idle time would pass")
+    func connections() async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        defer { server.stop() }
+        let limit = Shared<Int?>(nil)
+        let transfer = RecordedTransfer(server.url()) { session in
+            limit.value = session.configuration.httpMaximumConnectionsPerHost
+        }
+        RequestSession.shared.start(transfer)
+        await eventually("it does not end") { !transfer.outcomes.value.isEmpty }
+        // None, as curl has it.
+        #expect(limit.value == 0)
+    }
+    #endif
+
     // MARK: - Compressed bodies
 
     @Test(
