@@ -1,8 +1,8 @@
 public import Foundation
-import OperationKit
+public import OperationKit
 
 /// What executes when a test has taken too long.
-public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertible {
+public struct HangError: LocalizedError, CustomNSError, CustomStringConvertible, ReportedError {
     /// How long the test had taken.
     public let duration: Duration
     /// The operations that had not finished, each with what it waits for, those inside it below it; then the queues with operations that
@@ -15,8 +15,7 @@ public struct HangError: Error, Sendable, LocalizedError, CustomStringConvertibl
             + (tree.isEmpty ? "  none that is known: an operation was not started, or other code hangs" : tree)
     }
 
-    /// The duration and the tree.
-    public var errorDescription: String? { description }
+    package func text(depth: Int) -> String { description }
 }
 
 /// Runs the body of a test, and says what hangs if it takes too long.
@@ -150,8 +149,10 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
         let outermost = operations.filter { _, operation in
             operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
         }
-        let running = outermost.sorted { $0.key < $1.key }.map { _, operation in
-            Self.answer(from: "“\(operation.displayName)”") { operation.debugDescription }
+        let running = outermost.sorted { $0.key < $1.key }.compactMap { id, operation in
+            let text = Self.answer(from: "“\(operation.displayName)”") { operation.debugDescription }
+            // It may have ended meanwhile.
+            return lock.withLock { entries[id] == nil } ? nil : text
         }
         let waiting = Self.answer(from: "What is on the queues") {
             OperationDiagnostics.queuesWithUnstarted.map(OperationDiagnostics.description).sorted()

@@ -149,6 +149,33 @@ struct DoubleTests {
         }
     }
 
+    private final class EndsWhenAsked: AsyncOperation, @unchecked Sendable {
+        override func main() {}
+
+        override var debugDescription: String {
+            finish()
+            return super.debugDescription
+        }
+    }
+
+    @Test("What ends while a report is made is not in it; the report has a domain of its own")
+    func endedMeanwhile() async {
+        for limit in [Duration.milliseconds(100), .seconds(1), .seconds(10), .seconds(100)] {
+            let operation = EndsWhenAsked()
+            operation.name = "ends when asked"
+            let error = await #expect(throws: HangError.self) {
+                try await withHangReport(after: limit) {
+                    operation.start()
+                    try await Task.sleep(for: .seconds(1_000))
+                }
+            }
+            #expect(error?.tree.contains("ends when asked") == false)
+            #expect((error as NSError?)?.domain == "OperationKit.HangError")
+            if operation.isFinished { return }
+        }
+        Issue.record("it was not asked")
+    }
+
     @Test("A report lists what waits on a queue and has not been started, and says what for")
     func unstarted() async throws {
         // On a busy machine it takes a while until the operation is on the queue.
