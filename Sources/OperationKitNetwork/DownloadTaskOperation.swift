@@ -11,6 +11,12 @@ public struct DownloadOutput: Sendable {
     public let file: URL
     /// The status and the header fields of the last answer.
     public let response: HTTPResponse
+
+    /// Creates an output, for tests of code that uses one.
+    public init(file: URL, response: HTTPResponse) {
+        self.file = file
+        self.response = response
+    }
 }
 
 /// An operation that loads a file, and goes on where an earlier one has stopped.
