@@ -159,7 +159,7 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
 }
 
 extension HedgedOperation where Input == Void, Output == Void {
-    /// Creates an operation whose attempts are operations of any class, compounds included.
+    /// Creates an operation whose attempts are of any class of `AsyncOperation`, compounds included.
     ///
     /// - Parameters:
     ///   - delay: The time from the begin of an attempt to that of the next one. With zero, all begin together.

@@ -125,7 +125,7 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
 }
 
 extension RepeatOperation where Input == Void, Output == Void {
-    /// Creates an operation whose runs are operations of any class, compounds included.
+    /// Creates an operation whose runs are of any class of `AsyncOperation`, compounds included.
     ///
     /// - Parameters:
     ///   - interval: The time from the begin of one run to that of the next one.

@@ -131,7 +131,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
 }
 
 extension RetryOperation where Input == Void, Output == Void {
-    /// Creates an operation whose attempts are operations of any class, compounds included.
+    /// Creates an operation whose attempts are of any class of `AsyncOperation`, compounds included.
     ///
     /// ```swift
     /// let sync = RetryOperation(name: "sync") { _ in
