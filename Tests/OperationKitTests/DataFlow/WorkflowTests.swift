@@ -132,19 +132,24 @@ import OperationKitTimelines
 
     @Test("Cancelling the task that calls `run` cancels that step, and waits for it") func cancelledTask() async throws
     {
-        let (cancelled, mayEnd) = (Gate(), Gate())
+        let (begun, cancelled, mayEnd, hasReturned) = (Gate(), Gate(), Gate(), Shared(false))
         let workflow = WorkflowOperation { flow in
             let task = Task {
+                defer { hasReturned.value = true }
                 try await flow.run(
-                    ScriptedOperation(main: { _ in }) { operation in
+                    ScriptedOperation(main: { _ in begun.open() }) { operation in
                         cancelled.open()
                         Task {
                             await mayEnd.opened(); operation.finish(withError: CancellationError())
                         }
                     })
             }
-            await Task.yield()
+            await begun.opened()
             task.cancel()
+            await cancelled.opened()
+            // Other steps come and go meanwhile.
+            for number in 0..<10 { try await flow.run(Self.increment(number)) }
+            #expect(!hasReturned.value)
             mayEnd.open()
             await #expect(throws: CancellationError.self) { try await task.value }
             return Task.isCancelled
@@ -161,17 +166,20 @@ import OperationKitTimelines
                     begun.open(); await goOn.opened()
                 })
             log.add("first ended")
-            return try await flow.run(Self.increment(1))
+            return try await flow.run(Step<Int, Int>.increment("second", log: log).with(input: 1))
         }
         workflow.start()
         await begun.opened()
         workflow.isSuspended = true
         goOn.open()
         await eventually("the body does not go on") { log.events == ["first ended"] }
-        await eventually("\(workflow.debugDescription)") { workflow.debugDescription.contains("suspended") }
-        #expect(!workflow.isFinished && workflow.isSuspended)
+        await eventually("\(workflow.debugDescription)") {
+            workflow.debugDescription.contains("ready, but the children are suspended")
+        }
+        #expect(!workflow.isFinished && workflow.isSuspended && log.events == ["first ended"])
         workflow.isSuspended = false
         #expect(try await workflow.value == 2)
+        #expect(log.events == ["first ended", "second"])
     }
 
     @Test("A sleep is a wait for descriptions and events, and ends when the workflow is cancelled") func sleep() async {
