@@ -50,12 +50,16 @@ import OperationKitTestSupport
         let late = ScriptedOperation.idle()
         try compound.addOperation(late)
         for child in children.dropLast() { child.finish() }
+        try await Self.letQueuesBegin()
         #expect(!late.isExecuting)
         children[5].finish()
         await eventually("not begun") { late.isAtWork }
         late.finish()
         try await compound.finished()
     }
+
+    /// Lets another queue begin an operation: a child that was allowed to begin has begun before that.
+    private static func letQueuesBegin() async throws { try await OperationQueue().run(BlockOperation {}) }
 
     @Test("A lowered limit holds for a child that becomes ready by itself") func loweredLimit() async throws {
         let running = ScriptedOperation.idle()
@@ -68,8 +72,7 @@ import OperationKitTestSupport
         }
         compound.maxConcurrentOperationCount = 1
         waiting.becomeReady()
-        // A ping on the way that a queue begins operations: had it been let, the child would have begun before.
-        try await OperationQueue().run(BlockOperation {})
+        try await Self.letQueuesBegin()
         #expect(log.events.isEmpty)
         running.finish()
         try await compound.finished()
@@ -96,6 +99,7 @@ import OperationKitTestSupport
         try compound.addOperations([first, second])
         OperationQueue().addOperation(compound)
         await eventually("not run") { first.isFinished }
+        try await Self.letQueuesBegin()
         #expect(compound.isSuspended)
         #expect(log.events == ["first"])
         compound.isSuspended = false
