@@ -180,12 +180,20 @@ import FoundationNetworking
         }
     }
 
+    private struct CountingError: CancellableError {
+        let questions = Shared(0)
+
+        var isCancelled: Bool { questions.increment() < 0 }
+    }
+
     @Test("The question takes no longer for budgets exhausted inside each other") func nestedBudgets() {
-        var error: any Error = TestError.first
+        let innermost = CountingError()
+        var error: any Error = innermost
         for depth in 0..<20_000 {
             #expect(!error.isCancellation)
             error = RetryError.budgetExhausted(operation: "\(depth)", attempts: 1, error: error)
         }
+        #expect(innermost.questions.value <= 3)
         let cancelled = RetryError.budgetExhausted(operation: "retry", attempts: 1, error: CancellationError())
         #expect(cancelled.isCancellation)
         // They are freed one by one, because nested calls would overflow the stack.
