@@ -121,7 +121,8 @@ struct ProcessTroubleTests {
             let clock = ContinuousClock()
             return (0..<5).map { _ in clock.measure { _ = ProcessMonitor.groupsWithOthers(groups) } }.min() ?? .zero
         }
-        #expect(duration(none) < duration([none[0]]) * 50)
+        // One pass for each would take 500 times as long.
+        #expect(duration(none) < duration([none[0]]) * 250)
     }
     #endif
 
