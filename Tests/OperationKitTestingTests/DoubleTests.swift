@@ -22,7 +22,7 @@ struct DoubleTests {
         await load.started()
         load.cancel()
         // The hook is called once main() has returned, on its thread.
-        while load.calls != [.main, .didCancel] { await Task.yield() }
+        await eventually("the hook is not called") { load.calls == [.main, .didCancel] }
         if ignores { load.finish() }
         let result = await Result { try await load.finished() }
         #expect(((try? result.get()) != nil) == ignores)
@@ -205,7 +205,7 @@ struct DoubleTests {
             ended.finish()
             OperationQueue().addOperation(sync)
             await load.started()
-            while watch.error == nil { await Task.yield() }
+            await eventually("the watch does not report") { watch.error != nil }
             load.finish()
             let lines = try #require(watch.error?.tree.split(separator: "\n"))
             let found = lines.filter { $0.contains(" of before”: executing") }
@@ -298,7 +298,7 @@ struct DoubleTests {
             stopped.stop()
             let isLate = stopped.error != nil
             load.start()
-            while watch.error == nil { await Task.yield() }
+            await eventually("the watch does not report") { watch.error != nil }
             load.finish()
             #expect(isLate || stopped.error == nil)
             let isComplete = watch.error?.description.contains("“watched”: executing") == true

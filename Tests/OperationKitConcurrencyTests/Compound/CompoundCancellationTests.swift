@@ -58,7 +58,7 @@ import OperationKitTestSupport
         let compound = CompoundOperation(operations: [first, slow, second])
         compound.start()
         await began.opened()
-        while !slow.isExecuting || !second.isExecuting { await Task.yield() }
+        await eventually("not begun") { slow.isExecuting && second.isExecuting }
         compound.cancel()
         try? await compound.finished()
         #expect(waiting.error is CancellationError)

@@ -42,7 +42,7 @@ import OperationKitTestSupport
         queue.isSuspended = true
         let operation = ScriptedOperation("a")
         async let end: Void = isList ? queue.run([operation]) : queue.run(operation)
-        while queue.operationCount == 0 { await Task.yield() }
+        await eventually("it is not added") { queue.operationCount == 1 }
         #expect(operation.debugDescription == "“a”: ready, but its queue “awaited” is suspended")
         queue.isSuspended = false
         try await end
@@ -59,7 +59,7 @@ import OperationKitTestSupport
             return queue
         }
         async let closure: Void = queues[0].run(name: "closure") {}
-        while queues[0].operationCount == 0 { await Task.yield() }
+        await eventually("it is not added") { queues[0].operationCount == 1 }
         let operation = ScriptedOperation("delayed")
         queues[1].addOperation(operation, after: .zero)
         #expect(operation.debugDescription == "“delayed”: ready, but its queue “delays” is suspended")
