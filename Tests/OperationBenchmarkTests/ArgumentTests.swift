@@ -3,7 +3,7 @@ import OperationKitTestSupport
 
 @testable import OperationBenchmark
 
-@Suite struct ArgumentTests {
+@Suite(.hangGuard) struct ArgumentTests {
     @Test(
         "A mistake is answered with a sentence, the usage and status 2, and nothing is measured",
         arguments: [

@@ -3,7 +3,7 @@ import OperationKitTestSupport
 @testable import OperationBenchmark
 
 /// The mode that counts instructions as it is run, with scripts in place of the tools that count.
-@Suite struct InstructionRunTests {
+@Suite(.hangGuard) struct InstructionRunTests {
     /// The only programs to be found.
     private let tools = TemporaryFolder()
 

@@ -3,7 +3,7 @@ import OperationKitTestSupport
 @testable import OperationBenchmark
 
 /// The executable as it is run. What it measures does not matter here, only that it does.
-@Suite struct RunTests {
+@Suite(.hangGuard) struct RunTests {
     private static func temporaryFile() -> URL {
         FileManager.default.temporaryDirectory.appendingPathComponent("OperationBenchmarkTests-\(UUID().uuidString)")
     }

@@ -2,7 +2,7 @@ import OperationKitTestSupport
 
 @testable import OperationDemo
 
-@Suite struct ArgumentTests {
+@Suite(.hangGuard) struct ArgumentTests {
     @Test(
         "A mistake is answered with a sentence, the usage and status 64",
         arguments: [

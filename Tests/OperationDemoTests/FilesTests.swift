@@ -3,7 +3,7 @@ import OperationKitTestSupport
 @testable import OperationDemo
 
 /// `files`, as the executable does it.
-@Suite struct FilesTests {
+@Suite(.hangGuard) struct FilesTests {
     /// The rows of the output: numbers, then the path. The total has no checksum.
     private struct Row: Hashable {
         let numbers: [Int]

@@ -3,7 +3,7 @@ import OperationKitTestSupport
 @testable import OperationDemo
 
 /// The files that `--svg` and `--trace` write, and the chart of `--mermaid`.
-@Suite struct OutputFileTests {
+@Suite(.hangGuard) struct OutputFileTests {
     private static func text(_ directory: TemporaryDirectory, _ name: String) throws -> String {
         try String(contentsOf: directory.url.appendingPathComponent(name), encoding: .utf8)
     }

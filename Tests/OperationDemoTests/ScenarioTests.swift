@@ -3,13 +3,28 @@ import OperationKitTestSupport
 @testable import OperationDemo
 
 /// The scenarios as they are printed by the executable.
-@Suite struct ScenarioTests {
+@Suite(.hangGuard) struct ScenarioTests {
     private static let leaf = ["enqueued", "started", "finished"]
     private static let child = ["added to “compound”", "started", "finished"]
 
     /// The sections that the demo prints for these arguments, with the log. Where the order of the lines depends on which
     /// operation is faster, pass the normal speed, 1, which leaves the demo its time.
-    private static func sections(_ arguments: String..., speed: Int = 4) async throws -> [PrintedSection] {
+    private static func sections(_ arguments: String..., speed: Double = 4) async throws -> [PrintedSection] {
+        try await sections(arguments, speed: speed)
+    }
+
+    /// The sections, after up to two more runs at lower speeds. A busy machine may need longer than the work takes.
+    private static func sections(
+        _ arguments: String..., until isMet: ([PrintedSection]) -> Bool
+    ) async throws -> [PrintedSection] {
+        for speed in [1, 0.2] {
+            let sections = try await sections(arguments, speed: speed)
+            if isMet(sections) { return sections }
+        }
+        return try await sections(arguments, speed: 0.04)
+    }
+
+    private static func sections(_ arguments: [String], speed: Double) async throws -> [PrintedSection] {
         let process = try DemoProcess.start(arguments + ["--log", "--speed", "\(speed)"])
         let result = await process.result()
         #expect(result.status == 0)
@@ -26,9 +41,7 @@ import OperationKitTestSupport
         #expect(sections.allSatisfy { $0.events.isEmpty && $0.row(of: "compound-3")?.contains("███") == true })
         #expect(result.lines.first?.hasPrefix("tour: one operation of each kind") == true)
         #expect(result.lines.prefix { !$0.isEmpty }.contains { $0.hasPrefix("See that ") })
-        let end = try #require(result.lines.last { !$0.isEmpty })
-        let times = end.split(separator: " ").compactMap { Int($0) }
-        #expect(end.hasPrefix("The same work took ") && times.count == 2 && times[0] > times[1])
+        #expect(result.lines.last { !$0.isEmpty }?.hasPrefix("The same work took ") == true)
     }
 
     @Test("The tour shows what happens to each kind of operation in its order") func tour() async throws {
@@ -42,14 +55,18 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("On a serial queue correct operations never overlap, on a concurrent one they do") func overlaps()
-        async throws
-    {
+    @Test("On a serial queue correct operations never overlap and take longer, on a concurrent one they overlap")
+    func overlaps() async throws {
         let names = ["sync", "async", "compound-1", "compound-2", "compound-3"]
-        let (serial, concurrent) = try await (
-            Self.sections("tour", "--mode", "serial"), Self.sections("tour", "--mode", "concurrent", speed: 1)
-        )
-        #expect(!serial[0].overlaps(names) && concurrent[0].overlaps(names))
+        func times(_ sections: [PrintedSection]) -> [Int] {
+            sections.last?.rest.last?.split(separator: " ").compactMap { Int($0) } ?? []
+        }
+        func isFaster(_ sections: [PrintedSection]) -> Bool {
+            sections.count == 2 && sections[1].overlaps(names) && times(sections).count == 2
+                && times(sections)[0] > times(sections)[1]
+        }
+        let sections = try await Self.sections("tour", until: isFaster)
+        #expect(isFaster(sections) && !sections[0].overlaps(names))
         let narrow = try await Self.sections("async", "--mode=concurrent", "--width=1")[0]
         #expect(!narrow.overlaps(["async-1", "async-2", "async-3"]))
     }
@@ -57,12 +74,19 @@ import OperationKitTestSupport
     @Test("Work of naive operations overlaps on a serial queue, and findings say so") func naiveOperations()
         async throws
     {
-        let section = try await Self.sections("naive", "--mode", "serial", speed: 1)[0]
         let names = ["naive-1", "naive-2", "naive-3"]
+        let sections = try await Self.sections("naive", "--mode", "serial") { sections in
+            sections[0].overlaps(names.map { $0 + " (work)" })
+                && names.allSatisfy { name in
+                    let ends = [name, "\(name) (work)"].compactMap { sections[0].end(of: $0)?.milliseconds }
+                    return ends.count == 2 && ends[0] < ends[1]
+                }
+        }
+        let section = sections[0]
         #expect(section.overlaps(names.map { $0 + " (work)" }))
         for name in names {
-            let end = try #require(section.events.first { $0.name == name && $0.isEnd })
-            let workEnd = try #require(section.events.first { $0.name == "\(name) (work)" && $0.isEnd })
+            let end = try #require(section.end(of: name))
+            let workEnd = try #require(section.end(of: "\(name) (work)"))
             let early = workEnd.milliseconds - end.milliseconds
             #expect(early > 0)
             #expect(section.rest.contains("\(name) was finished \(early) ms before its work."))

@@ -3,7 +3,7 @@ import OperationKitTestSupport
 @testable import OperationDemo
 
 /// The demo on a terminal.
-@Suite struct TerminalTests {
+@Suite(.hangGuard) struct TerminalTests {
     /// Starts the demo. In a session of its own, it gets signals from the keys of the terminal; a shell leads the session,
     /// says how the demo ended, and keeps the terminal as it is until a line is typed.
     private static func start(

@@ -49,6 +49,11 @@ struct PrintedSection {
         events.filter { $0.name == name }.map(\.text)
     }
 
+    /// The line that says how one operation ended.
+    func end(of name: String) -> PrintedEvent? {
+        events.first { $0.name == name && $0.isEnd }
+    }
+
     /// The lines between which an operation was executing.
     func execution(of name: String) -> ClosedRange<Int>? {
         guard let start = events.firstIndex(where: { $0.name == name && $0.isStart }),
