@@ -14,12 +14,14 @@ private final class PreparingCompound: CompoundOperation, @unchecked Sendable {
 /// An operation that takes its time to say what it depends on, and whether it is cancelled, so that this changes
 /// meanwhile.
 private final class SlowlyReadOperation: ScriptedOperation, @unchecked Sendable {
+    var seed: UInt64 = 0
+
     override var dependencies: [Operation] { late(super.dependencies) }
 
     override var isCancelled: Bool { late(super.isCancelled) }
 
     func late<Value>(_ value: Value) -> Value {
-        var random = SplitMix64(seed: UInt64(UInt(bitPattern: ObjectIdentifier(self).hashValue)))
+        var random = SplitMix64(seed: seed)
         random.spinRandomly(upTo: 500)
         return value
     }
@@ -216,11 +218,13 @@ extension ProgramRun {
                 hop { self.end(node, finish.callAsFunction) }
             }
         case .stoppable:
-            return SlowlyReadOperation(
+            let operation = SlowlyReadOperation(
                 main: { [self] operation in
                     begin(node)
                     hop { self.end(node) { operation.finish(withError: $0) } }
                 }, didCancel: { $0.finish(withError: CancellationError()) })
+            operation.seed = program.seed &+ UInt64(node.id)
+            return operation
         case .guarded:
             return guarded { [self] locked in
                 begin(node)
