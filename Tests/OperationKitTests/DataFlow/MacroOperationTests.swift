@@ -179,11 +179,17 @@ import OperationKitTestSupport
             "_ = MacroOperation(shout).then(concurrently: length, shout).then(length)",
             "let bound: Int = Waterfall<String, String>().then { $0.count }.output",
             "length.bind(\\.input, to: length, \\.output)",
+            "_ = WorkflowOperation<Int, Int> { flow in 1 }",
+            "_ = WorkflowOperation { input, flow in 1 }",
+            "length.finish()",
         ]
         let messages = try #require(
             try await TypeChecker().check([CodeBlock(file: "Wrong.swift", line: 1, code: code)]))
-        for line in 4...9 { #expect(messages.contains("Wrong.swift:\(line):"), "line \(line): \(messages)") }
+        for line in 4...11 { #expect(messages.contains("Wrong.swift:\(line):"), "line \(line): \(messages)") }
         for line in 1...3 { #expect(!messages.contains("Wrong.swift:\(line): error"), "\(messages)") }
+        for advice in ["the form { input, flow in … }", "the form { flow in … }", "use finish(with:)"] {
+            #expect(messages.contains(advice), "\(messages)")
+        }
     }
     #endif
 }

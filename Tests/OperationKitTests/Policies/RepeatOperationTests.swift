@@ -35,7 +35,8 @@ import OperationKitTestSupport
             #expect(clock.deadlines == [.seconds(10)] && poll.attemptCount == 1)
             for _ in 1...2 { await clock.pass(.seconds(10)) }
             #expect(try await poll.value == 3)
-            #expect(poll.attemptCount == 3 && log.events == ["run 1", "run 2", "run 3"])
+            #expect(poll.attemptCount == 3 && (poll as any EarlierName).runCount == 3)
+            #expect(log.events == ["run 1", "run 2", "run 3"])
         }
         await clock.expectNothingLeft(leaks)
     }
@@ -211,3 +212,10 @@ import OperationKitTestSupport
         #expect(longest.runEnded(elapsed: .zero) == .century)
     }
 }
+
+/// Has the deprecated name without a warning.
+private protocol EarlierName {
+    var runCount: Int { get }
+}
+
+extension RepeatOperation: EarlierName {}
