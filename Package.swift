@@ -62,7 +62,10 @@ let package = Package(
         .testTarget(name: "OperationKitNightlyTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationDemoTests",
-            dependencies: ["OperationDemo", "OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
+            dependencies: [
+                "OperationDemo", "OperationKit", "OperationKitProcess", "OperationKitTimelines",
+                "OperationKitTestSupport",
+            ]),
         .testTarget(
             name: "ExampleTests",
             dependencies: [

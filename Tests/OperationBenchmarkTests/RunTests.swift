@@ -4,9 +4,7 @@ import OperationKitTestSupport
 
 /// The executable as it is run. What it measures does not matter here, only that it does.
 @Suite(.hangGuard) struct RunTests {
-    private static func temporaryFile() -> URL {
-        FileManager.default.temporaryDirectory.appendingPathComponent("OperationBenchmarkTests-\(UUID().uuidString)")
-    }
+    private let folder = TemporaryFolder()
 
     /// Every write to it fails, on Linux.
     private static let fullDevice = "/dev/full"
@@ -24,8 +22,7 @@ import OperationKitTestSupport
 
     @Test("All cases are measured, and the status of `--check` says whether a goal was missed")
     func allCases() async throws {
-        let file = Self.temporaryFile()
-        defer { try? FileManager.default.removeItem(at: file) }
+        let file = folder.url.appendingPathComponent("report.json")
         let result = try await BenchmarkProcess.run(
             "--count=20", "--rounds=6", "--json=\(file.path)", "--markdown", "--check")
 

@@ -1,9 +1,12 @@
+import OperationKitProcess
 import OperationKitTestSupport
 
 @testable import OperationDemo
 
 /// `files`, as the executable does it.
 @Suite(.hangGuard) struct FilesTests {
+    private let folder = TemporaryFolder()
+
     /// The rows of the output: numbers, then the path. The total has no checksum.
     private struct Row: Hashable {
         let numbers: [Int]
@@ -31,8 +34,8 @@ import OperationKitTestSupport
         #expect(!result.output.contains("\u{1B}"))
 
         let find = "find '\(sources)' -type f -exec"
-        let counts = try await Shell.output(of: "\(find) wc -l -w -c {} \\;", in: BuildProducts.repository)
-        let checksums = try await Shell.output(of: "\(find) cksum {} \\;", in: BuildProducts.repository)
+        let counts = try await shellOutput(of: "\(find) wc -l -w -c {} \\;", in: BuildProducts.repository)
+        let checksums = try await shellOutput(of: "\(find) cksum {} \\;", in: BuildProducts.repository)
         var expected: [String: [Int]] = [:]
         for line in counts {
             let columns = line.split(separator: " ")
@@ -54,44 +57,49 @@ import OperationKitTestSupport
     }
 
     @Test("Links, pipes and cycles are not files") func noFiles() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("one line\n", to: "sub/file")
-        _ = try await Shell.output(
-            of: "ln -s . cycle; ln -s .. sub/up; ln -s file sub/link; mkfifo pipe", in: directory.url)
-        let result = try await DemoProcess.run("files", directory.path)
+        try folder.file("sub/file", "one line\n")
+        _ = try await shellOutput(
+            of: "ln -s . cycle; ln -s .. sub/up; ln -s file sub/link; mkfifo pipe", in: folder.url)
+        let result = try await DemoProcess.run("files", folder.path)
         #expect(result.status == 0)
-        #expect(Self.rows(result).map(\.name) == ["\(directory.path)/sub/file", "total of 1 file"])
+        #expect(Self.rows(result).map(\.name) == ["\(folder.path)/sub/file", "total of 1 file"])
     }
 
     /// A path that is too long to be opened stands for what cannot be read: it keeps the superuser out, too.
     @Test("What cannot be read is reported by name, and the rest is counted") func unreadable() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("still counted\n", to: "readable")
+        try folder.file("readable", "still counted\n")
         let name = String(repeating: "n", count: 200)
         // Each level is put around the ones before: no command gets a path that is too long.
-        _ = try await Shell.output(
+        _ = try await shellOutput(
             of: "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21; do "
-                + "mkdir next; if [ -d \(name) ]; then mv \(name) next; fi; mv next \(name); done", in: directory.url)
+                + "mkdir next; if [ -d \(name) ]; then mv \(name) next; fi; mv next \(name); done", in: folder.url)
 
-        let result = try await DemoProcess.run("files", directory.path)
+        let result = try await DemoProcess.run("files", folder.path)
         #expect(result.status == 1)
-        #expect(Self.rows(result).map(\.name) == ["\(directory.path)/readable", "total of 1 file"])
-        _ = try await Shell.output(of: "rm -rf \(name)", in: directory.url)
+        #expect(Self.rows(result).map(\.name) == ["\(folder.path)/readable", "total of 1 file"])
+        _ = try await shellOutput(of: "rm -rf \(name)", in: folder.url)
         let complaints = result.errors.split(separator: "\n")
         #expect(complaints.count == 1)
-        #expect(complaints.first?.hasPrefix("OperationDemo: cannot read “\(directory.path)/\(name)/") == true)
+        #expect(complaints.first?.hasPrefix("OperationDemo: cannot read “\(folder.path)/\(name)/") == true)
     }
 
     @Test("Control-C stops reading, prints what was done and ends with status 130") func interruption() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("done before\n", to: "small")
+        try folder.file("small", "done before\n")
         // Far more than can be read before the interruption comes.
-        try directory.writeHole(of: 1 << 40, to: "large")
-        let process = try DemoProcess.start(["files", directory.path])
+        try folder.hole("large", size: 1 << 40)
+        let process = try DemoProcess.start(["files", folder.path])
         process.when("/small") { _ in process.interrupt() }
         let result = await process.result()
         #expect(result.status == 130)
-        #expect(Self.rows(result).map(\.name) == ["\(directory.path)/small", "total of 1 file"])
+        #expect(Self.rows(result).map(\.name) == ["\(folder.path)/small", "total of 1 file"])
         #expect(result.errors.contains("interrupted"))
     }
+}
+
+/// Runs a line of shell, for what the system's own tools say, and returns the lines that it prints.
+private func shellOutput(of line: String, in directory: URL) async throws -> [String] {
+    let shell = ProcessOperation(
+        "/bin/sh", ["-c", line], directory: directory,
+        environment: ProcessInfo.processInfo.environment.merging(["LC_ALL": "C.UTF-8"]) { $1 })
+    return try await OperationQueue().run(shell).text.split(separator: "\n").map(String.init)
 }

@@ -4,27 +4,24 @@ import OperationKitTestSupport
 
 /// The files that `--svg` and `--trace` write, and the chart of `--mermaid`.
 @Suite(.hangGuard) struct OutputFileTests {
-    private static func text(_ directory: TemporaryDirectory, _ name: String) throws -> String {
-        try String(contentsOf: directory.url.appendingPathComponent(name), encoding: .utf8)
-    }
+    private let folder = TemporaryFolder()
 
-    private static func names(_ directory: TemporaryDirectory) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()
+    private func text(_ name: String) throws -> String {
+        try String(contentsOf: folder.url.appendingPathComponent(name), encoding: .utf8)
     }
 
     @Test("A scenario is drawn into both files, with both runs in one drawing") func scenario() async throws {
-        let directory = try TemporaryDirectory()
         let result = try await DemoProcess.run(
-            "tour", "--speed", "10", "--svg", "\(directory.path)/a.svg", "--trace", "\(directory.path)/a.json")
+            "tour", "--speed", "10", "--svg", "\(folder.path)/a.svg", "--trace", "\(folder.path)/a.json")
         #expect(result.status == 0 && result.errors == "" && result.output.contains("serial queue"))
-        let svg = try Self.text(directory, "a.svg")
+        let svg = try text("a.svg")
         for name in ["serial queue", "concurrent queue", "compound-3", "naive (work)"] { #expect(svg.contains(name)) }
         #expect(svg.hasPrefix("<svg") && svg.trimmingCharacters(in: .newlines).hasSuffix("</svg>"))
-        let trace = try JSONSerialization.jsonObject(with: Data(Self.text(directory, "a.json").utf8)) as? [String: Any]
+        let trace = try JSONSerialization.jsonObject(with: Data(text("a.json").utf8)) as? [String: Any]
         let events = try #require(trace?["traceEvents"] as? [[String: Any]])
         let slices = events.filter { $0["ph"] as? String == "X" }.compactMap { $0["name"] as? String }
         #expect(slices.filter { $0 == "async" }.count == 2)
-        #expect(try Self.names(directory) == ["a.json", "a.svg"])
+        #expect(folder.names == ["a.json", "a.svg"])
     }
 
     @Test(
@@ -34,29 +31,27 @@ import OperationKitTestSupport
             ("file/a.svg", "Not a directory"),
         ])
     func unwritable(name: String, reason: String) async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("x", to: "directory/x")
-        try directory.write("x", to: "file")
-        for arguments in [["async", "--svg"], ["async", "--trace"], ["files", directory.path, "--svg"]] {
-            let process = try DemoProcess.start(arguments + ["\(directory.path)/\(name)"])
+        try folder.file("directory/x", "x")
+        try folder.file("file", "x")
+        for arguments in [["async", "--svg"], ["async", "--trace"], ["files", folder.path, "--svg"]] {
+            let process = try DemoProcess.start(arguments + ["\(folder.path)/\(name)"])
             let result = await process.result()
             #expect(result.status == 74)
             #expect(result.output == "")
-            #expect(result.errors == "OperationDemo: cannot write “\(directory.path)/\(name)”: \(reason)\n")
+            #expect(result.errors == "OperationDemo: cannot write “\(folder.path)/\(name)”: \(reason)\n")
         }
-        #expect(try Self.names(directory) == ["directory", "file"])
+        #expect(folder.names == ["directory", "file"])
     }
 
     @Test("Control-C leaves neither a file nor a change of one") func interruption() async throws {
-        let directory = try TemporaryDirectory()
-        try directory.write("kept", to: "old.json")
+        try folder.file("old.json", "kept")
         let process = try DemoProcess.start([
-            "async", "--speed", "0.01", "--svg", "\(directory.path)/new.svg", "--trace", "\(directory.path)/old.json",
+            "async", "--speed", "0.01", "--svg", "\(folder.path)/new.svg", "--trace", "\(folder.path)/old.json",
         ])
         #expect(await process.hasWritten("async: three correct"))
         process.interrupt()
         #expect(await process.result().status == 130)
-        #expect(try Self.names(directory) == ["old.json"])
-        #expect(try Self.text(directory, "old.json") == "kept")
+        #expect(folder.names == ["old.json"])
+        #expect(try text("old.json") == "kept")
     }
 }

@@ -5,6 +5,7 @@ import OperationKitTestSupport
 @Suite("Processes", .hangGuard)
 struct ProcessOperationTests {
     private let queue = OperationQueue()
+    private let folder = TemporaryFolder()
 
     // MARK: - What goes in and comes out
 
@@ -64,21 +65,20 @@ struct ProcessOperationTests {
     @Test("Lines come in order, and before the end")
     func lines() async throws {
         let count = TestExtent.choose(20_000, long: 2_000_000)
-        let last = Locked(0)
+        let (last, rest) = (Shared(0), Shared<[String]>([]))
         let operation = shell("i=0; seq 1 \(count); printf end")
-        let rest = Locked<[String]>([])
         operation.standardOutput = .lines { line in
             if let number = Int(line) {
-                last.withLock {
+                last.change {
                     #expect(number == $0 + 1); $0 = number
                 }
             } else {
-                rest.withLock { $0.append(line) }
+                rest.change { $0.append(line) }
             }
         }
         let output = try await queue.run(operation)
-        #expect(last.withLock { $0 } == count)
-        #expect(rest.withLock { $0 } == ["end"])
+        #expect(last.value == count)
+        #expect(rest.value == ["end"])
         #expect(output.standardOutput.isEmpty)
     }
 
@@ -113,8 +113,7 @@ struct ProcessOperationTests {
 
     @Test("Output goes to a file")
     func file() async throws {
-        let url = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        defer { try? FileManager.default.removeItem(at: url) }
+        let url = folder.url.appendingPathComponent("log")
         let operation = shell("echo written; echo lost >&2")
         operation.standardOutput = .file(url)
         operation.standardError = .discarded
@@ -125,7 +124,6 @@ struct ProcessOperationTests {
 
     @Test("Both outputs go to the same file in order, by whatever path")
     func sameFile() async throws {
-        let folder = TemporaryFolder()
         let (file, link) = (folder.url.appendingPathComponent("log"), folder.url.appendingPathComponent("link"))
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
         let operation = shell("echo out; echo err >&2; echo more; echo end >&2")
@@ -192,15 +190,13 @@ struct ProcessOperationTests {
 
     @Test("What cannot be started is an error that says why, and nothing is started")
     func launchErrors() async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        try Data("text".utf8).write(to: file)
-        defer { try? FileManager.default.removeItem(at: file) }
+        let file = try folder.file("file", "text")
         let missing = URL(fileURLWithPath: "/missing directory")
         let cases: [(ProcessOperation, ProcessError)] = [
             (ProcessOperation("no-such-program"), .notFound(command: "no-such-program")),
             (ProcessOperation(""), .notFound(command: "''")),
             (ProcessOperation("/no/such/program"), .notFound(command: "/no/such/program")),
-            (ProcessOperation(file.path), .notExecutable(command: file.path, path: file.path)),
+            (ProcessOperation(file), .notExecutable(command: file, path: file)),
             (ProcessOperation("/usr/"), .notExecutable(command: "/usr/", path: "/usr/")),
             (
                 ProcessOperation("true", directory: missing),
@@ -284,11 +280,10 @@ struct ProcessOperationTests {
 
     @Test("An operation that is cancelled before its start starts nothing")
     func cancelledBefore() async throws {
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-        let operation = ProcessOperation("touch", [file.path])
+        let operation = ProcessOperation("touch", [folder.url.appendingPathComponent("file").path])
         operation.cancel()
         await #expect(throws: CancellationError.self) { try await queue.run(operation) }
-        #expect(!FileManager.default.fileExists(atPath: file.path))
+        #expect(folder.names.isEmpty)
     }
 
     // MARK: - Together with others
@@ -326,15 +321,6 @@ struct ProcessOperationTests {
             error?.localizedDescription
                 == "“build”: 1 of 2 operations failed: “false”: The command “false” exited with status 1.")
     }
-}
-
-private final class Locked<Value>: @unchecked Sendable {
-    private let lock = NSLock()
-    private var value: Value
-
-    init(_ value: Value) { self.value = value }
-
-    func withLock<Result>(_ body: (inout Value) -> Result) -> Result { lock.withLock { body(&value) } }
 }
 
 /// An operation that runs a script.

@@ -94,10 +94,9 @@ struct TypeChecker {
     }
 
     private func inTemporaryFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("OperationKit-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
-        return try await body(folder)
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        return try await body(folder.url)
     }
 
     /// Runs the compiler without blocking a thread. Its output goes to a file, so that no pipe can fill up.
