@@ -18,7 +18,7 @@ struct ProcessCancellationTests {
         #expect(programs.count == 8 && !programs.contains(where: \.awaitsTermination))
         queue.cancelAllOperations()
         // The last one first, before another thread comes to it. A program keeps the signal that has ended it.
-        #expect(programs.reversed().allSatisfy { $0.awaitsTermination || !$0.isRunning })
+        #expect(programs.reversed().allSatisfy { $0.awaitsTermination || !isRunning($0.number) })
         for operation in operations {
             await #expect(throws: CancellationError.self) { try await operation.finished() }
         }
@@ -67,14 +67,14 @@ struct ProcessCancellationTests {
         await begun.opened()
         await eventually("the program has not exited") { operation.processIdentifier == nil }
         let program = Program(number: try #require(pid_t(left.value)))
-        #expect(program.isRunning)
+        #expect(isRunning(program.number))
         operation.cancel()
         goOn.open()
         try await operation.finished()
         #expect(operation.output?.termination == .exited(0))
         // The end waits for what ends when it is asked to.
-        if isDeaf { await eventually("it goes on") { !program.isRunning } }
-        #expect(!program.isRunning)
+        if isDeaf { await eventually("it goes on") { !isRunning(program.number) } }
+        #expect(!isRunning(program.number))
     }
 
     @Test("No signal goes to the number of a program that was waited for, by its operation or by other code")
@@ -249,9 +249,6 @@ private struct Program {
         let text = (try? String(contentsOfFile: "/proc/\(number)/status", encoding: .utf8)) ?? ""
         return text.split(separator: "\n").first { $0.hasPrefix(key + ":") }?.dropFirst(key.count + 2) ?? ""
     }
-
-    /// Whether it exists and has not ended.
-    var isRunning: Bool { status("State").first.map { $0 != "Z" } ?? false }
 
     var isStopped: Bool { status("State").hasPrefix("T") }
 

@@ -252,9 +252,9 @@ struct ProcessTroubleTests {
             let operation = ProcessOperation("sh", ["-c", "yes \(line) | head -c \(megabytes << 20)"])
             let count = Shared(0)
             operation.standardOutput = .lines { line in count.change { $0 += line.utf8.count + 1 } }
-            let before = Leftovers.peakMegabytes
+            let before = peakMegabytes()
             _ = try await OperationQueue().run(operation)
-            let grown = Leftovers.peakMegabytes - before
+            let grown = peakMegabytes() - before
             TestExtent.report("\(megabytes) MB of lines: the peak has grown by \(grown) MB")
             exit(count.value == megabytes << 20 && grown < 32 ? EXIT_SUCCESS : EXIT_FAILURE)
         }
@@ -263,7 +263,7 @@ struct ProcessTroubleTests {
 }
 
 /// Whether a process exists that has not ended.
-private func isRunning(_ process: pid_t) -> Bool {
+func isRunning(_ process: pid_t) -> Bool {
     guard kill(process, 0) == 0 else { return false }
     let status = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
     return status?.contains(") Z ") != true
@@ -284,12 +284,6 @@ private enum Leftovers {
             guard let end = status.lastIndex(of: ")") else { return false }
             return status[end...].split(separator: " ").dropFirst(2).first == "\(own)"
         }
-    }
-
-    static var peakMegabytes: Int {
-        let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-        let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }
-        return (line?.split { !$0.isNumber }.first.flatMap { Int($0) } ?? 0) / 1_024
     }
 }
 #endif

@@ -12,12 +12,17 @@ package final class HeldGate: StartGate {
     package let order: GateOrder
     private let name: String
     private let log: EventLog
+    private let willWithdraw: @Sendable () -> Void
     private let state = Locked(State.idle)
 
-    package init(_ name: String = "gate", order: GateOrder = .first, _ log: EventLog = EventLog()) {
+    package init(
+        _ name: String = "gate", order: GateOrder = .first, _ log: EventLog = EventLog(),
+        willWithdraw: @escaping @Sendable () -> Void = {}
+    ) {
         self.name = name
         self.order = order
         self.log = log
+        self.willWithdraw = willWithdraw
     }
 
     package var isAwaited: Bool {
@@ -43,14 +48,18 @@ package final class HeldGate: StartGate {
     }
 
     package func withdraw() {
+        willWithdraw()
         log.add("withdraw \(name)")
     }
 
     package func waitDescription(namesHolders: Bool) -> String? { "waiting for the test" }
 
-    /// Opens the gate, or has it end the operation.
+    /// Opens the gate, or has it end the operation. Only the first answer counts.
     package func open(withError error: (any Error)? = nil) {
-        let previous = state.withLock { exchange(&$0, with: .answered(error)) }
+        let previous = state.withLock { state in
+            if case .answered = state { return state }
+            return exchange(&state, with: .answered(error))
+        }
         if case .waiting(let reference) = previous { reference.object?.gateOpened() }
     }
 }

@@ -48,9 +48,11 @@ package final class Interruption: SchedulingProbe.Observer {
         }
         if case .locking = place { held += 1 }
     }
+}
 
+extension SchedulingProbe.Observer {
     package func makeQueue() -> CompositeQueue { CompositeQueue() }
 
-    package func runWorker(_ work: @escaping @Sendable () -> Void) { DispatchQueue.global().async(execute: work) }
+    package func runWorker(_ work: @escaping @Sendable () -> Void) { elsewhere(work) }
 }
 #endif

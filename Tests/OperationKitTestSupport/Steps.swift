@@ -17,6 +17,12 @@ package final class Step<Input: Sendable, Output: Sendable>: IOOperation<Input, 
     package override func didCancel() { finish(withError: CancellationError()) }
 }
 
+extension Step {
+    package static func failing(_ name: String? = nil, _ error: TestError = .first) -> Step {
+        Step(name) { step, _ in step.finish(withError: error) }
+    }
+}
+
 extension Step where Input == Int, Output == Int {
     /// Adds 1, and writes down its name.
     package static func increment(_ name: String, log: EventLog = EventLog()) -> Step {

@@ -5,6 +5,15 @@ package let keepsFreedMemory = ["ASAN_OPTIONS", "TSAN_OPTIONS"].contains {
     ProcessInfo.processInfo.environment[$0] != nil
 }
 
+#if os(Linux)
+/// The most memory that this process has had so far.
+package func peakMegabytes() -> Int {
+    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }
+    return (line?.split { !$0.isNumber }.first.flatMap { Int($0) } ?? 0) / 1_024
+}
+#endif
+
 /// How far a run of the tests goes where more always finds more: explorations, random programs, races and sizes.
 ///
 /// The short extent is for every change: it has each kind of event in it, with fewer orders, programs and children. The

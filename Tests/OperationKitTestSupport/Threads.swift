@@ -17,6 +17,22 @@ package func onThread<Answer: Sendable>(
     }
 }
 
+/// Notes when something is to go on, on the thread that lets it.
+@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
+package final class NotingExecutor: TaskExecutor {
+    private let note: @Sendable () -> Void
+
+    package init(_ note: @escaping @Sendable () -> Void) {
+        self.note = note
+    }
+
+    package func enqueue(_ job: consuming ExecutorJob) {
+        note()
+        let job = UnownedJob(job)
+        elsewhere { unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+    }
+}
+
 /// Blocks the current thread, in a task that must not.
 package func block(until gate: Gate) {
     gate.pass()

@@ -326,19 +326,3 @@ private final class SelfLockingOperation: Operation, @unchecked Sendable {
         lock.unlock()
     }
 }
-
-/// Notes when something is to go on, on the thread that lets it.
-@available(macOS 15, iOS 18, tvOS 18, watchOS 11, visionOS 2, *)
-private final class NotingExecutor: TaskExecutor {
-    private let note: @Sendable () -> Void
-
-    init(_ note: @escaping @Sendable () -> Void) {
-        self.note = note
-    }
-
-    func enqueue(_ job: consuming ExecutorJob) {
-        note()
-        let job = UnownedJob(job)
-        DispatchQueue.global().async { unsafe job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
-}

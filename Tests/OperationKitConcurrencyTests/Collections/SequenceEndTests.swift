@@ -10,18 +10,11 @@ import OperationKitTestSupport
 
     @Test("In a task that was cancelled before, no item is taken", arguments: Strategy.allCases)
     func cancelledBefore(strategy: Strategy) async {
-        let (taken, mayBegin) = (Shared(0), Gate())
+        let taken = Shared(0)
         let operation = strategy.make { _, completion in completion(nil) }
-        let task = Task {
-            // Returns immediately: the task has been cancelled.
-            await mayBegin.opened()
-            return try await operation.performOperation(
-                onEach: Reads { _ in
-                    taken.change { $0 += 1 }; return 0
-                })
+        await #expect(throws: CancellationError.self) {
+            try await inCancelledTask { try await operation.performOperation(onEach: Reads { _ in taken.increment() }) }
         }
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
         #expect(taken.value == 0)
     }
 
@@ -119,7 +112,6 @@ import OperationKitTestSupport
         private var held: [@Sendable () -> Void] = []
 
         func reached(_ place: SchedulingProbe.Place) {}
-        func makeQueue() -> CompositeQueue { CompositeQueue() }
         func runWorker(_ work: @escaping @Sendable () -> Void) { held.append(work) }
 
         /// Runs what the worker does that was requested first.

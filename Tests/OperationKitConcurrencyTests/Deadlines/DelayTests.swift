@@ -150,11 +150,3 @@ import OperationKitTestSupport
         try await work.finished()
     }
 }
-
-private final class WeakReference: @unchecked Sendable {
-    weak var object: Operation?
-
-    init(_ object: Operation) {
-        self.object = object
-    }
-}

@@ -25,10 +25,6 @@ import OperationKitTestSupport
         func reached(_ place: SchedulingProbe.Place) {
             if case .told = place { action() }
         }
-
-        func makeQueue() -> CompositeQueue { CompositeQueue() }
-
-        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
     }
 
     @Test("main() of an operation that has ended since it became executing is not called")

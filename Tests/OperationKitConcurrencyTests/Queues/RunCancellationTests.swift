@@ -167,13 +167,9 @@ import OperationKitTestSupport
         let log = EventLog()
         let queue = OperationQueue()
         for _ in 0..<500 {
-            let never = Gate()
-            let task = Task {
-                while !Task.isCancelled { await never.opened() }
-                try await queue.run(ScriptedOperation.logged(log))
+            await #expect(throws: CancellationError.self) {
+                try await inCancelledTask { try await queue.run(ScriptedOperation.logged(log)) }
             }
-            task.cancel()
-            await #expect(throws: CancellationError.self) { try await task.value }
         }
         await eventually("\(log.events.count) operations have finished") { log.events.count == 500 }
         #expect(Set(log.events) == ["asyncCompletionBlock cancelled"])

@@ -72,16 +72,8 @@ import OperationKitTestSupport
     func cancelledTask() async throws {
         let (running, finished) = (TaskOperation { 1 }, TaskOperation { 2 })
         await Start.byHand(finished)
-        let never = Gate()
-        let tasks = [running, finished].map { operation in
-            Task {
-                while !Task.isCancelled { await never.opened() }
-                return try await operation.value
-            }
-        }
-        for task in tasks { task.cancel() }
-        await #expect(throws: CancellationError.self) { try await tasks[0].value }
-        #expect(try await tasks[1].value == 2 && !running.isCancelled)
+        await #expect(throws: CancellationError.self) { try await inCancelledTask { try await running.value } }
+        #expect(try await inCancelledTask { try await finished.value } == 2 && !running.isCancelled)
     }
 
     @Test("A wait for an operation that is cancelled before its start ends", arguments: Start.allCases)

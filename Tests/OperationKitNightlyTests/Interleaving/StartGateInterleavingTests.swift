@@ -25,43 +25,6 @@ private final class StartGateSubject: ExplorationSubject, @unchecked Sendable {
     enum Kind: CaseIterable { case leaf, compound }
     enum Step: CaseIterable { case cancel, finish, cancelTwice, failGate }
 
-    /// Opens once the test has said so, whether or not it has been asked by then.
-    final class SubjectGate: StartGate {
-        private enum State { case open, awaited(WeakReference<AsyncOperation>), answered(TestError?) }
-
-        let order = GateOrder.first
-        private let state = Locked(State.open)
-        let withdrawals = Shared(0)
-
-        func enter(_ operation: AsyncOperation) throws -> Bool {
-            guard case .answered(let error) = state.withLock(\.self) else { return false }
-            if let error { throw error }
-            return true
-        }
-
-        func wait(_ operation: AsyncOperation) {
-            let isAnswered = state.withLock { state in
-                if case .answered = state { return true }
-                state = .awaited(WeakReference(operation))
-                return false
-            }
-            if isAnswered { operation.gateOpened() }
-        }
-
-        func withdraw() {
-            VirtualThread.place("withdraw")
-            withdrawals.change { $0 += 1 }
-        }
-
-        func open(withError error: TestError? = nil) {
-            let previous = state.withLock { state in
-                if case .answered = state { return state }
-                return exchange(&state, with: .answered(error))
-            }
-            if case .awaited(let reference) = previous { reference.object?.gateOpened() }
-        }
-    }
-
     private struct Record {
         var events: [String] = []
         var problems: [String] = []
@@ -69,11 +32,13 @@ private final class StartGateSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     let operation: AsyncOperation
-    let gate = SubjectGate()
+    let gate: HeldGate
+    private let gateLog = EventLog()
     private let record = Shared(Record())
 
     init(_ kind: Kind) {
         let record = record
+        gate = HeldGate("gate", gateLog, willWithdraw: { VirtualThread.place("withdraw") })
         let main: ScriptedOperation.Script = { operation in
             record.change { record in
                 record.events.append("main")
@@ -102,7 +67,7 @@ private final class StartGateSubject: ExplorationSubject, @unchecked Sendable {
             operation.cancel()
             if step == .cancelTwice { operation.cancel() }
         case .finish: operation.finish(withError: TestError.first)
-        case .failGate: gate.open(withError: .first)
+        case .failGate: gate.open(withError: TestError.first)
         }
         // From here on the work does not start any more, unless it did before.
         let hasNotBegun = VirtualThread.inOneStep { operation.isFinished }
@@ -125,7 +90,7 @@ private final class StartGateSubject: ExplorationSubject, @unchecked Sendable {
         }
         if !record.events.contains("completion") { problems.append("no completion") }
         if operation.error == nil, !record.events.contains("main") { problems.append("success without main()") }
-        if gate.withdrawals.value > 1 { problems.append("withdrawn twice") }
+        if gateLog.count(of: "withdraw gate") > 1 { problems.append("withdrawn twice") }
         return problems
     }
 }

@@ -46,7 +46,7 @@ import OperationKitTestSupport
         },
         // A binding keeps its target from running as a required success does.
         { _ in
-            let load = Step<Void, Int>("load") { step, _ in step.finish(withError: TestError.first) }
+            let load = Step<Void, Int>.failing("load")
             let double = Step<Int, Int>("double") { step, input in step.finish(with: input) }
             double.bind(\.input, to: load, \.output)
             return ([load, double], ["0 load 1"])
@@ -69,7 +69,7 @@ import OperationKitTestSupport
         },
         // A cause inside another child is counted with that child.
         { tests in
-            let step = Step<Void, Int>("step") { step, _ in step.finish(withError: TestError.first) }
+            let step = Step<Void, Int>.failing("step")
             let macro = MacroOperation(step).then(Step<Int, Int> { _, _ in })
             macro.name = "macro"
             let login = tests.failing("login", .second)
@@ -81,12 +81,12 @@ import OperationKitTestSupport
         },
         // A cause inside a child that recovers from it is reported by the first child that it kept from running.
         { tests in
-            let step = Step<Void, Int>("step") { step, _ in step.finish(withError: TestError.first) }
+            let step = Step<Void, Int>.failing("step")
             return ([step.recover { _ in 7 }, tests.requiring("a", step), tests.requiring("b", step)], ["1 a 1"])
         },
         // A chain whose step required one before it that failed reports its own failure.
         { tests in
-            let first = Step<Void, Int>("first") { step, _ in step.finish(withError: TestError.first) }
+            let first = Step<Void, Int>.failing("first")
             let second = Step<Int, Int>("second") { step, input in step.finish(with: input) }
             second.requireSuccess(of: first)
             let macro = MacroOperation(first).then(second)

@@ -48,9 +48,7 @@ import OperationKitTestSupport
         }
 
         private static func step() -> Chain { Step.increment("step") }
-        private static func failing() -> Chain {
-            Step { step, _ in step.finish(withError: TestError.first) }.with(input: 0)
-        }
+        private static func failing() -> Chain { Step.failing().with(input: 0) }
 
         private func nested(_ depth: Int, _ leaf: Chain, _ around: (Chain) -> Chain) -> Chain {
             (0..<depth).reduce(leaf) { inner, _ in around(inner) }.with(input: 0)

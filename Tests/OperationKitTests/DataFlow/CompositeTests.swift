@@ -18,8 +18,7 @@ import OperationKitTestSupport
             case .waterfall: Waterfall<Void, Void>().thenRun { _ in work() }
             case .map: work().map { $0 }
             case .recovery:
-                Step<Void, Int>("source") { step, _ in step.finish(withError: TestError.second) }
-                    .recoverRun { _ in work() }
+                Step<Void, Int>.failing("source", .second).recoverRun { _ in work() }
             case .gathering: [work()].gathered().map { $0[0] }
             case .workflow: WorkflowOperation { flow in try await flow.run(work()) }
             case .retry: RetryOperation(RetryPolicy(maximumAttempts: 1)) { _ in work() }

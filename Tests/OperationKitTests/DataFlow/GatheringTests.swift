@@ -41,15 +41,13 @@ import OperationKitTestSupport
         #expect(gathered.output == Array(0..<20) && tokens.most <= 2)
     }
 
-    private static func failing(_ name: String) -> IOOperation<Int, Int> {
-        Step(name) { step, _ in step.finish(withError: TestError.first) }.with(input: 1)
-    }
-
     @Test(
         "All failures of gathered operations arrive as one error, in their order, or the first one if that cancels the others",
         arguments: [FailurePolicy.continueAll, .cancelRemaining])
     func failures(policy: FailurePolicy) async {
-        let steps = [Self.failing("a"), Step<Int, Int>.increment("b").with(input: 1), Step.increment("c")]
+        let steps = [
+            Step.failing("a").with(input: 1), Step<Int, Int>.increment("b").with(input: 1), Step.increment("c"),
+        ]
         let gathered = steps.gathered(name: "all", maxConcurrentOperationCount: 1, failurePolicy: policy)
         await Start.byHand(gathered)
         let continues = policy == .continueAll
@@ -108,7 +106,7 @@ import OperationKitTestSupport
     }
 
     @Test("What did not run because of another one counts with the failure of that one") func blocked() async {
-        let steps = [Self.failing("a"), Step<Int, Int>.increment("b").with(input: 1)]
+        let steps = [Step.failing("a").with(input: 1), Step<Int, Int>.increment("b").with(input: 1)]
         steps[1].requireSuccess(of: steps[0])
         let gathered = steps.gathered()
         await Start.byHand(gathered)

@@ -172,21 +172,18 @@ import OperationKitTestSupport
 }
 
 @Suite("Transforming operations", .hangGuard) struct TransformTests {
-    private static let failing: @Sendable () -> Step<Int, Int> = {
-        Step { step, _ in step.finish(withError: TestError.first) }
-    }
     private static let cancelled: @Sendable () -> Step<Int, Int> = {
         Step { step, _ in step.cancel(withError: TestError.reason) }
     }
 
     private static let failures: [(make: @Sendable () -> IOOperation<Int, Int>, outcome: String)] = [
-        ({ failing().map { $0 } }, "first"),
+        ({ Step<Int, Int>.failing().map { $0 } }, "first"),
         ({ Step.increment("source").map { _ -> Int in throw TestError.second } }, "second"),
-        ({ failing().mapError { _ in TestError.second } }, "second"),
+        ({ Step<Int, Int>.failing().mapError { _ in TestError.second } }, "second"),
         ({ cancelled().mapError { $0 as? TestError == .reason ? TestError.second : .first } }, "second"),
-        ({ failing().recover { $0 as? TestError == .first ? 7 : 0 } }, "7"),
-        ({ failing().recover { _ in throw TestError.second } }, "second"),
-        ({ failing().recoverRun { _ -> TaskOperation<Int> in throw TestError.second } }, "second"),
+        ({ Step<Int, Int>.failing().recover { $0 as? TestError == .first ? 7 : 0 } }, "7"),
+        ({ Step<Int, Int>.failing().recover { _ in throw TestError.second } }, "second"),
+        ({ Step<Int, Int>.failing().recoverRun { _ -> TaskOperation<Int> in throw TestError.second } }, "second"),
     ]
 
     @Test("An error passes through, is replaced or recovered from, as the closure says", arguments: failures.indices)

@@ -67,13 +67,10 @@ import OperationKitTestSupport
     final class Target: ScriptedOperation, @unchecked Sendable { var value = 0 }
 
     private static func reports() -> Shared<[String]> {
-        unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
-        let reports = Shared<[String]>([])
-        OperationDiagnostics.handler = { report in
-            guard case .lateDependency(let operation, let dependency) = report else { return }
-            reports.change { $0.append("\(operation), \(dependency): \(report)") }
+        misuseReports { report in
+            guard case .lateDependency(let operation, let dependency) = report else { return nil }
+            return "\(operation), \(dependency): \(report)"
         }
-        return reports
     }
 
     private static func source() -> IOBlockOperation<Void, Int> {

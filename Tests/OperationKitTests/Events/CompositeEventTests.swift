@@ -133,10 +133,6 @@ import OperationKitTestSupport
         Step(name) { step, input in elsewhere { step.finish(with: input + 1) } }
     }
 
-    private static func failing(_ name: String) -> Step<Int, Int> {
-        Step(name) { step, _ in step.finish(withError: TestError.first) }
-    }
-
     /// Starts an operation with an input, and returns its events when it has ended.
     private func run<Output>(_ operation: IOOperation<Int, Output>) async -> [String] {
         operation.input = 1
@@ -148,7 +144,7 @@ import OperationKitTestSupport
     @Test("The steps of a macro have their events one after the other, and those after one that fails do not run")
     func macro() async {
         let own = EventRecorder()
-        let macro = MacroOperation(own.observe(Self.step("a"))).then(Self.failing("b")).then(
+        let macro = MacroOperation(own.observe(Self.step("a"))).then(Step<Int, Int>.failing("b")).then(
             own.observe(Self.step("c")))
         let title = String(describing: MacroOperation<Int, Int>.self)
         // Also if the macro is continued.
@@ -168,7 +164,7 @@ import OperationKitTestSupport
     @Test("A recovery has the operation that failed inside it, and the one that runs in its place")
     func recovery() async {
         let made = TaskOperation(name: "made") { 4 }
-        let events = await run(Self.failing("a").recoverRun { _ in made })
+        let events = await run(Step<Int, Int>.failing("a").recoverRun { _ in made })
         #expect(
             events == head + life("a", "finished: first") + ["made: added to sync"] + life("made") + ["sync: finished"])
     }

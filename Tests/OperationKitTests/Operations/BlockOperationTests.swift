@@ -207,7 +207,13 @@ import OperationKitTestSupport
         { work in typed(IOBlockOperation<Int, Void> { _ in work() }, 1) },
         { work in typed(MapOperation<Int, Void> { _ in work() }, [1]) },
         { work in typed([TaskOperation { work() }].gathered(), ()) },
-        { work in typed(Items(work).makeOperation(on: [1]), [1]) },
+        { work in
+            let items = Strategy.sequentialItems.make { _, completion in
+                work()
+                completion(nil)
+            }
+            return typed(items.makeOperation(on: [1]), [1])
+        },
     ]
 
     private static let composites: [@Sendable (@escaping @Sendable () -> Void) -> Made] =
@@ -222,19 +228,6 @@ import OperationKitTestSupport
         }
 
     private static let makers = leaves + composites
-
-    final class Items: SequentialItemOperation, Sendable {
-        let work: @Sendable () -> Void
-
-        init(_ work: @escaping @Sendable () -> Void) {
-            self.work = work
-        }
-
-        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
-            work()
-            completion(nil)
-        }
-    }
 
     @Test("Calling `main()` by hand does nothing, before and after the life", arguments: makers.indices)
     func byHand(_ index: Int) async throws {

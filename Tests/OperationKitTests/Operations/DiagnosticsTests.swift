@@ -267,10 +267,8 @@ private func finishAfterSuperMain() {
 @Suite("Diagnostics: levels", .hangGuard) struct DiagnosticsProcessTests {
     @Test("At the level `all`, executing operations are listed, and reports have a call stack") func levelAll() async {
         await #expect(processExitsWith: .success) {
-            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "all", 1)
-            let reports = Shared<[UnfinishedOperation]>([])
-            OperationDiagnostics.handler = { report in
-                if case .released(let operation) = report { reports.change { $0.append(operation) } }
+            let reports = misuseReports(level: "all") { report in
+                if case .released(let operation) = report { operation } else { nil }
             }
             do {
                 let operation = ScriptedOperation.idle("upload")

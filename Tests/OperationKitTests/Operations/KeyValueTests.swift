@@ -49,10 +49,6 @@ import OperationKitTestSupport
         private func note(_ announcement: String, _ key: String, _ operation: Operation) {
             events.append("\(announcement) \(key): \(operation.isExecuting) \(operation.isFinished)")
         }
-
-        func makeQueue() -> CompositeQueue { CompositeQueue() }
-
-        func runWorker(_ work: @escaping @Sendable () -> Void) { work() }
     }
 
     @Test("`willChangeValue(forKey:)` precedes a change of state, and `didChangeValue` follows it")

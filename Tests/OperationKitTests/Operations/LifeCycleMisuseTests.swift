@@ -84,13 +84,10 @@ import OperationKitTestSupport
     }
 
     private static func reports() -> Shared<[String]> {
-        unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
-        let reports = Shared<[String]>([])
-        OperationDiagnostics.handler = { report in
-            guard case .finishedAfterSuperMain(let type) = report else { return }
-            reports.change { $0.append("\(type): \(report)") }
+        misuseReports { report in
+            guard case .finishedAfterSuperMain(let type) = report else { return nil }
+            return "\(type): \(report)"
         }
-        return reports
     }
 
     @Test("A `finish` after `super.main()` is reported, once for each class") func finishAfterSuperMain() async {

@@ -228,8 +228,7 @@ extension EventLog {
 
     @Test("A requirement after the start has no effect") func late() async {
         await #expect(processExitsWith: .success) {
-            let reports = Shared<[String]>([])
-            OperationDiagnostics.handler = { report in reports.change { $0.append("\(report)") } }
+            let reports = misuseReports { "\($0)" }
             let database = ExclusiveAccess("database")
             let operation = ScriptedOperation.idle("work")
             operation.start()

@@ -174,14 +174,7 @@ import OperationKitTestSupport
         queue.isSuspended = true
         let operation = UncheckedSendable(ScriptedOperation())
         operation.value.finish(withError: TestError.first)
-        let isCancelled = Gate()
-        let task = Task {
-            await isCancelled.opened()
-            try await queue.run(operation.value)
-        }
-        task.cancel()
-        isCancelled.open()
-        await #expect(throws: TestError.first) { try await task.value }
+        await #expect(throws: TestError.first) { try await inCancelledTask { try await queue.run(operation.value) } }
         queue.isSuspended = false
     }
 
