@@ -48,6 +48,21 @@ import OperationKitTestSupport
         }
     }
 
+    @Test(
+        "Work that waits for its composite is a cycle, reported with both names",
+        arguments: [Kind.macro, .longerMacro, .waterfall, .recovery])
+    func waitsForItsComposite(kind: Kind) async {
+        let work = Step<Void, Int>("work") { step, _ in step.finish(with: 1) }
+        let composite = kind.make(work)
+        composite.name = "whole"
+        work.addDependency(composite)
+        await Start.byHand(composite)
+        #expect(cyclePath(of: composite.error) == ["whole", "work", "whole"])
+        // What a closure has made is refused, and left as it is.
+        #expect(work.isFinished == !Kind.ofClosures.contains(kind))
+        work.removeDependency(composite)
+    }
+
     private func started(_ kind: Kind) async -> (IOOperation<Void, Int>, Work) {
         let work = Work()
         let composite = kind.make(work)

@@ -72,16 +72,6 @@ import OperationKitTestSupport
         #expect(log.events == ["first", "external", "step"])
     }
 
-    @Test("A step that waits for its macro is a cycle, reported with both names") func waitsForItsMacro() async {
-        let step = Step<Int, Int>.increment("step")
-        let macro = MacroOperation(step).then(Step<Int, Int>.increment("next")).with(input: 0)
-        macro.name = "macro"
-        step.addDependency(macro)
-        await Start.byHand(macro)
-        #expect(brief(macro.error) == "macro cycle [step, macro]" && step.isFinished)
-        step.removeDependency(macro)
-    }
-
     @Test("An operation that is a step twice, of two macros, or of itself is an error with its name, and no step runs")
     func usedTwice() async {
         let log = EventLog()
