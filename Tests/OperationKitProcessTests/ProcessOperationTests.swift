@@ -231,17 +231,6 @@ struct ProcessOperationTests {
 
     // MARK: - Cancelling
 
-    @Test("Cancelling ends the program, and with it what it has started")
-    func cancelling() async throws {
-        let started = Gate()
-        let operation = shell("sleep 100 & echo started; wait")
-        operation.standardOutput = .lines { _ in started.open() }
-        queue.addOperation(operation)
-        await started.opened()
-        operation.cancel()
-        await #expect(throws: CancellationError.self) { try await operation.finished() }
-    }
-
     @Test(
         "A program that is deaf to the request is ended after the grace period",
         arguments: [Duration.zero, .milliseconds(200)])
@@ -256,26 +245,6 @@ struct ProcessOperationTests {
         operation.cancel()
         await #expect(throws: CancellationError.self) { try await operation.finished() }
         #expect(time.duration(to: .now) >= gracePeriod)
-    }
-
-    @Test("A program that ends well in spite of the request has succeeded")
-    func endsWell() async throws {
-        let started = Gate()
-        let operation = shell("trap 'echo saved >&2; exit 0' TERM; echo started; while true; do sleep 0.02; done")
-        operation.standardOutput = .lines { _ in started.open() }
-        queue.addOperation(operation)
-        await started.opened()
-        operation.cancel()
-        try await operation.finished()
-        let text = operation.output.map { String(decoding: $0.standardError, as: UTF8.self) }
-        #expect(text?.hasSuffix("saved\n") == true)
-    }
-
-    @Test("A timeout ends the program, and is the error")
-    func timeout() async throws {
-        let operation = shell("exec sleep 100")
-        operation.timeout = .milliseconds(50)
-        await #expect(throws: OperationTimeoutError.self) { try await queue.run(operation) }
     }
 
     @Test("An operation that is cancelled before its start starts nothing")

@@ -76,10 +76,11 @@ struct ProcessOutputTests {
         #expect(lines.events.count == 1)
     }
 
-    @Test("A program that is asked to end may say how it ends")
+    @Test("A program that is asked to end may say how it ends, and succeed")
     func linesInTheGracePeriod() async throws {
         let (begun, lines) = (Gate(), EventLog())
-        let operation = shell("trap 'echo saved; exit 0' TERM; echo begun; while true; do sleep 0.02; done")
+        let operation = shell(
+            "trap 'echo saved; echo saved >&2; exit 0' TERM; echo begun; while true; do sleep 0.02; done")
         operation.terminationGracePeriod = .seconds(Int64.max)
         operation.standardOutput = .lines { line in
             lines.add(line)
@@ -90,6 +91,8 @@ struct ProcessOutputTests {
         operation.cancel()
         try await operation.finished()
         #expect(lines.events == ["begun", "saved"])
+        let errors = operation.output.map { String(decoding: $0.standardError, as: UTF8.self) }
+        #expect(errors?.hasSuffix("saved\n") == true)
     }
 
     // MARK: - The limit of what is captured

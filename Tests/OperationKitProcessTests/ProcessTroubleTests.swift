@@ -140,7 +140,7 @@ struct ProcessTroubleTests {
         case launching, running, readingInput, unreadInput, closedOutput, inHandler, exited, suspended
     }
 
-    @Test("Cancelling ends a program at every stage", arguments: Stage.allCases)
+    @Test("Cancelling ends a program at every stage, and with it what it has started", arguments: Stage.allCases)
     func stages(_ stage: Stage) async throws {
         let (began, goOn) = (Gate(), Gate())
         let script =
@@ -149,7 +149,7 @@ struct ProcessTroubleTests {
             case .closedOutput: "echo begun; exec >&- 2>&-; sleep 100"
             case .exited: "echo begun"
             case .suspended: "echo begun; kill -STOP $$; sleep 100"
-            default: "echo begun; sleep 100"
+            default: "echo begun; sleep 100 & wait"
             }
         let operation = shell(script)
         if stage == .readingInput || stage == .unreadInput { operation.input = Data(count: 1 << 20) }

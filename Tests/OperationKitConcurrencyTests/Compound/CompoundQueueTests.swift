@@ -4,14 +4,22 @@ import OperationKitTestSupport
 @Suite("Compound: the private queue", .hangGuard) struct CompoundQueueTests {
     /// The composites that run children on a private queue, each with one child that calls `body` and others after it.
     private enum Composite: CaseIterable {
-        case compound, macro, waterfall
+        case compound, asynchronous, macro, waterfall
 
         func make(_ body: @escaping @Sendable () -> Void) -> AsyncOperation {
             switch self {
-            case .compound:
-                CompoundOperation(
-                    operations: [BlockOperation(block: body)] + (0..<8).map { _ in BlockOperation {} },
-                    maxConcurrentOperationCount: 1)
+            case .compound, .asynchronous:
+                CompoundOperation(maxConcurrentOperationCount: 1) {
+                    if self == .compound {
+                        BlockOperation(block: body)
+                    } else {
+                        AsyncBlockOperation { finish in
+                            body()
+                            elsewhere { finish() }
+                        }
+                    }
+                    for _ in 0..<8 { BlockOperation {} }
+                }
             case .macro:
                 MacroOperation(IOBlockOperation<Void, Void> { body() }).then(IOBlockOperation { _ in })
             case .waterfall:
@@ -31,20 +39,6 @@ import OperationKitTestSupport
                 try? await operation.finished()
                 #expect(operation.isFinished)
             }
-        }
-    }
-
-    @Test(
-        "A coordinated operation that cancels all operations of its current queue does not keep the others from ending")
-    func cancellingAllCoordinatedOperations() async {
-        struct Sequential: SequentialOperationCoordinator {}
-        for _ in 0..<200 {
-            let first = AsyncBlockOperation { finish in
-                OperationQueue.current?.cancelAllOperations()
-                DispatchQueue.global().async { finish(nil) }
-            }
-            let errors = await Sequential().performOperations([first, ThrowingBlockOperation {}, BlockOperation {}])
-            #expect(errors.count == 3)
         }
     }
 

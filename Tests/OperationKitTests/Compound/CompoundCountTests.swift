@@ -54,16 +54,6 @@ import OperationKitTestSupport
         #expect(progress.completedUnitCount == 4 && progress.totalUnitCount == 4 && progress.fractionCompleted == 1)
     }
 
-    @Test("Units that are set on the progress of a composite are ignored")
-    func unitsThatAreSet() async throws {
-        let compound = CompoundOperation(operations: [AsyncOperation(), AsyncOperation()])
-        compound.progress.totalUnitCount = Int64.max
-        compound.progress.completedUnitCount = -7
-        #expect(compound.progress.totalUnitCount == 2 && compound.progress.completedUnitCount == 0)
-        try await OperationQueue().run(compound)
-        #expect(compound.progress.fractionCompleted == 1)
-    }
-
     @Test("A composite that is fed stays small, also if children end before what they depend on")
     func slots() async throws {
         let hold = ScriptedOperation.idle()

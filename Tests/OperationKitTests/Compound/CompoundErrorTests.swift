@@ -235,30 +235,4 @@ import OperationKitTestSupport
             #expect((child.error as? CompoundOperationError)?.leafErrors.isEmpty ?? true)
         }
     }
-
-    @Test("A recovery is asked about what work reports that was cancelled, if that is a failure")
-    func recoverWork() async {
-        let failing = Blunt { $0.finish(withError: TestError.first) }.recover { _ in 7 }
-        let stopped = Blunt { $0.finish(withError: UserLeft()) }.recover { _ in 7 }
-        for operation in [failing, stopped] { operation.input = 1 }
-        await Start.byHand(failing)
-        await Start.byHand(stopped)
-        #expect(failing.output == 7)
-        #expect(stopped.error is UserLeft)
-    }
-
-    /// Is cancelled by its own work, which then reports something.
-    private final class Blunt: IOOperation<Int, Int>, @unchecked Sendable {
-        private let work: @Sendable (Blunt) -> Void
-
-        init(_ work: @escaping @Sendable (Blunt) -> Void) {
-            self.work = work
-            super.init()
-        }
-
-        override func main(input: Int) {
-            cancel()
-            work(self)
-        }
-    }
 }

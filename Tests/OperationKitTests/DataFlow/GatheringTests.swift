@@ -105,14 +105,6 @@ import OperationKitTestSupport
         #expect(brief(cycle.error).hasPrefix("all cycle [") && log.events.count == 3)
     }
 
-    @Test("What did not run because of another one counts with the failure of that one") func blocked() async {
-        let steps = [Step.failing("a").with(input: 1), Step<Int, Int>.increment("b").with(input: 1)]
-        steps[1].requireSuccess(of: steps[0])
-        let gathered = steps.gathered()
-        await Start.byHand(gathered)
-        #expect(summary(gathered.error) == ["0 a 1"])
-    }
-
     @Test("A gathering operation takes the quality of service that it has when it starts") func qualityOfService() async
     {
         let gathered = [IOBlockOperation<Void, QualityOfService?> { OperationQueue.current?.qualityOfService }]

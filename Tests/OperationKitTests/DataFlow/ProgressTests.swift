@@ -168,7 +168,7 @@ import OperationKitTestSupport
         #expect(log.fractions == [0, 0.5, 0.5, 0.6, 0.8] && compound.progress.fractionCompleted == 1)
     }
 
-    @Test("A child that has failed counts wholly, and so does a compound with it")
+    @Test("A child that has failed counts wholly, whatever it changes later, and so does a compound with it")
     func failedChild() async {
         let log = ProgressLog()
         let failing = ScriptedOperation {
@@ -176,11 +176,16 @@ import OperationKitTestSupport
             $0.progress.completedUnitCount = 1
             $0.finish(withError: TestError.first)
         }
-        let compound = CompoundOperation(
-            operations: [failing, BlockOperation { log.look() }], maxConcurrentOperationCount: 1)
+        let later = BlockOperation {
+            log.look()
+            failing.progress.completedUnitCount = 3
+            log.look()
+        }
+        let compound = CompoundOperation(operations: [failing, later], maxConcurrentOperationCount: 1)
         log.watch(compound)
         await Start.byHand(compound)
-        #expect(log.fractions == [0.5] && compound.progress.fractionCompleted == 1 && compound.progress.isFinished)
+        #expect(
+            log.fractions == [0.5, 0.5] && compound.progress.fractionCompleted == 1 && compound.progress.isFinished)
         #expect(compound.error != nil)
     }
 

@@ -5,6 +5,14 @@ import OperationKitTestSupport
         Step(name) { step, input in elsewhere { step.finish(withError: TestError.numbered(input)) } }
     }
 
+    /// Is cancelled by its own work, which then reports something.
+    private static func cancelled(reporting error: any Error) -> IOOperation<Int, Int> {
+        Step("source") { step, _ in
+            step.cancel()
+            step.finish(withError: error)
+        }
+    }
+
     enum Kind: CaseIterable, Sendable {
         case value, operation
 
@@ -27,9 +35,10 @@ import OperationKitTestSupport
 
     @Test("A recovery is asked about the failure, or the reason, of its source", arguments: Kind.allCases)
     func recovery(kind: Kind) async {
-        let sources = [
-            "numbered(3)": Self.failing(),
-            "reason": Step("source") { step, _ in step.cancel(withError: TestError.reason) },
+        let sources: [(String, IOOperation<Int, Int>)] = [
+            ("numbered(3)", Self.failing()),
+            ("reason", Step("source") { step, _ in step.cancel(withError: TestError.reason) }),
+            ("first", Self.cancelled(reporting: TestError.first)),
         ]
         for (error, source) in sources {
             let log = EventLog()
@@ -43,10 +52,12 @@ import OperationKitTestSupport
     @Test("No recovery is asked after a success, a missing input or a cancelled source", arguments: Kind.allCases)
     func notAsked(kind: Kind) async {
         let log = EventLog()
-        let sources = [
-            "success": Step<Int, Int>.increment("source").with(input: 1),
-            "cancelled": Step { step, _ in step.cancel() }.with(input: 1),
-            text(IOOperationError.missingInput(operation: "source")): Step.increment("source"),
+        let (left, missing) = (CocoaError(.userCancelled), IOOperationError.missingInput(operation: "source"))
+        let sources: [(String, IOOperation<Int, Int>)] = [
+            ("success", Step<Int, Int>.increment("source").with(input: 1)),
+            ("cancelled", Step { step, _ in step.cancel() }.with(input: 1)),
+            (text(left), Self.cancelled(reporting: left).with(input: 1)),
+            (text(missing), Step.increment("source")),
         ]
         for (end, source) in sources {
             let recovered = kind.make(source, log)
@@ -109,15 +120,6 @@ import OperationKitTestSupport
         #expect(recovered.error?.localizedDescription.contains(", or may wait for “source”. ") == true)
         macro.cancel()
         await #expect(throws: CancellationError.self) { try await macro.value }
-    }
-
-    @Test("An operation that waits for the recovering one is a cycle, reported with both names") func cycle() async {
-        let made = Step<Int, Int>.increment("made").with(input: 0)
-        let recovered = Self.failing("source").recoverRun { _ in made }.with(input: 0)
-        made.addDependency(recovered)
-        await Start.byHand(recovered)
-        #expect(brief(recovered.error) == "source cycle [made, source]")
-        made.removeDependency(recovered)
     }
 
     @Test("What did not run because of another operation counts with that one, recovered in vain or not")

@@ -157,19 +157,6 @@ import OperationKitTestSupport
         #expect(error?.leafErrors.map(text) == ["first", "first"])
     }
 
-    @Test("A job that returns its own waterfall, or one around it, is an error", arguments: [false, true])
-    func returnsItself(isNested: Bool) async {
-        let outer = Shared<Waterfall<Int, Int>?>(nil)
-        let inner = Waterfall<Int, Int>(name: "inner").thenRun { _ in try #require(outer.value) }
-        let waterfall =
-            isNested ? Waterfall<Int, Int>(name: "outer").thenRun { number in inner.with(input: number) } : inner
-        outer.value = waterfall
-        await Start.byHand(waterfall.with(input: 0))
-        outer.value = nil
-        let name = isNested ? "outer" : "inner"
-        #expect(waterfall.error as? CompoundAdditionError == .alreadyAdded(operation: name, compound: "inner"))
-    }
-
     @Test("The operation of a job keeps its own name, and one without gets that of the job") func operationNames() async
     {
         let names = EventLog()

@@ -148,22 +148,6 @@ struct LibraryExecutorTests {
         await eventually("the jobs do not end") { log.events.count == 6 }
         #expect(log.events == (0..<6).map { "\($0)" })
     }
-
-    @Test("Blocked threads are joined by others, up to the limit") func limit() async {
-        let threads = DedicatedThreads(promptCount: 2, limit: 6)
-        let release = Gate()
-        let log = EventLog()
-        for _ in 0..<8 {
-            threads.perform {
-                log.add("began")
-                release.pass()
-                log.add("ended")
-            }
-        }
-        await eventually("the threads do not come") { log.events.filter { $0 == "began" }.count == 6 }
-        release.open()
-        await eventually("the jobs do not end") { log.events.filter { $0 == "ended" }.count == 8 }
-    }
 }
 
 private struct SomeError: Error {}

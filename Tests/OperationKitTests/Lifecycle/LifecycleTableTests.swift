@@ -112,17 +112,6 @@ import OperationKitTestSupport
         #expect(lifecycle.isPassingGates == (name == "passing"))
     }
 
-    @Test("The reason of a cancellation takes the place of a `CancellationError`, and leaves any other outcome alone")
-    func reasons() {
-        for (error, outcome) in [(CancellationError(), "reason"), (TestError.first, "first")] as [(any Error, String)] {
-            var lifecycle = Lifecycle.after([.started, .becameExecuting, .gatesPassed, .mainReturned], .immediately)
-            _ = lifecycle.cancelled(reason: TestError.reason)
-            _ = lifecycle.superclassCancelled()
-            #expect(lifecycle.finished(with: .failure(error)).isAccepted)
-            #expect(text(lifecycle.outcome?.error) == outcome)
-        }
-    }
-
     struct Row: CustomTestStringConvertible, Sendable {
         let name: String
         let ending: Lifecycle.Ending
