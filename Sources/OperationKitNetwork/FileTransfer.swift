@@ -66,10 +66,9 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         whole = expected
         do {
             switch response.status {
-            case 206 where !wantsRange:
-                try beginPart(response)
             // Some servers answer to `Range`, but not with the status of that.
-            case 200 where isResuming && response.value(forHTTPHeaderField: "Content-Range") != nil:
+            case 206 where !wantsRange,
+                200 where isResuming && response.value(forHTTPHeaderField: "Content-Range") != nil:
                 try beginPart(response)
             case 416 where isResuming:
                 startsOver = true

@@ -249,7 +249,7 @@ extension RequestSession: URLSessionDataDelegate {
 extension URLResponse {
     /// Whether the answer is still to come. Linux reports early hints and others like an answer. After a change of the
     /// protocol, which no operation asks for, none comes.
-    fileprivate var isInformational: Bool { (100..<200).contains((self as? HTTPURLResponse)?.statusCode ?? 200) }
+    fileprivate var isInformational: Bool { (100..<200).contains(HTTPResponse(self).status) }
 }
 
 extension URLSessionTask {

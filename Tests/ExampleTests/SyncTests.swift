@@ -51,10 +51,7 @@ struct SyncTests {
             begun.open()
             return [.wait(never)]
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         let example = try Example("Sync", [server.url("").absoluteString])
         await begun.opened()
         await example.interrupt()

@@ -68,10 +68,7 @@ struct DownloadDestinationTests {
             reached.open()
             return [.wait(never)]
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         // The transfer does not end by itself.
         let request = URLRequest(url: server.url(), timeoutInterval: 10_000)
         let first = DownloadTaskOperation(request, to: destination)

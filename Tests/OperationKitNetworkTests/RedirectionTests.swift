@@ -225,10 +225,7 @@ struct RedirectionTests {
             guard parts.count < 10 else { return [.wait(never)] }
             return [.response(307, headers: ["Location": request.path + "/more"])]
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         for round in 0..<TestExtent.choose(20, long: 2_000) {
             var request = URLRequest(url: server.url("/\(round)"))
             request.httpMethod = method

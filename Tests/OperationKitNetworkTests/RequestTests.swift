@@ -181,10 +181,7 @@ struct RequestTests {
             case .inBody: [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhel"), .wait(never)]
             }
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         let operation = DataTaskOperation(server.url())
         queue.addOperation(operation)
         await reached.opened()
@@ -215,10 +212,7 @@ struct RequestTests {
     func timeout() async throws {
         let never = Gate()
         let server = try LoopbackServer { _ in [.wait(never)] }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         let operation = DataTaskOperation(server.url())
         operation.timeout = .milliseconds(50)
         await #expect(throws: OperationTimeoutError.self) { try await queue.run(operation) }
@@ -228,10 +222,7 @@ struct RequestTests {
     func idle() async throws {
         let never = Gate()
         let server = try LoopbackServer { _ in [.wait(never)] }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         let operation = DataTaskOperation(request(server.url(), timeout: 0.5))
         let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
         #expect(error?.code == .timedOut)

@@ -57,10 +57,7 @@ struct RequestTroubleTests {
             let head = "HTTP/1.1 500 Reason\r\nContent-Length: 1000000000\r\n\r\n"
             return [.text(head), .bytes(Data(repeating: 120, count: 10_000)), .wait(never)]
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         for operation in [DataTaskOperation(server.url()), DataTaskOperation(server.url())] {
             let error = await #expect(throws: HTTPError.self) { try await queue.run(operation) }
             #expect(error?.body == Data(repeating: 120, count: 4_096))
@@ -182,10 +179,7 @@ struct RequestTroubleTests {
             default: [.wait(never)]
             }
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         let (url, file) = (server.url(), destination())
         if stage == .resumed || stage == .startingOver {
             await #expect(throws: TransferError.self) {
@@ -226,10 +220,7 @@ struct RequestTroubleTests {
             }
             return request.headers["range"] == nil ? [.wait(never)] : [.response(416)]
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         for round in 0..<TestExtent.choose(20, long: 200) {
             let file = destination("\(round)")
             let note = try JSONEncoder().encode(PartialFile.Note(origin: server.url("/"), validator: "\"1\""))
@@ -335,11 +326,3 @@ struct RequestTroubleTests {
     }
     #endif
 }
-
-#if os(Linux)
-private func peakMegabytes() -> Int {
-    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
-    let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM") }
-    return (line?.split { !$0.isNumber }.first.flatMap { Int($0) } ?? 0) / 1_024
-}
-#endif

@@ -43,10 +43,7 @@ struct SecureRequestTests {
             reached.open()
             return [.wait(never)]
         }
-        defer {
-            never.open()
-            server.stop()
-        }
+        defer { server.stop() }
         let operation = DataTaskOperation(secure(server))
         queue.addOperation(operation)
         await reached.opened()

@@ -153,7 +153,6 @@ struct ProcessTroubleTests {
             }
         let operation = shell(script)
         if stage == .readingInput || stage == .unreadInput { operation.input = Data(count: 1 << 20) }
-        if stage == .suspended { operation.terminationGracePeriod = .milliseconds(20) }
         let holds = stage == .inHandler || stage == .exited
         operation.standardOutput = .lines { _ in
             began.open()
