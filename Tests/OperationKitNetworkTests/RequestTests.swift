@@ -143,8 +143,6 @@ struct RequestTests {
 
     @Test("A connection that is refused, a host that does not exist and a bad URL are errors")
     func noServer() async throws {
-        let server = try LoopbackServer { _ in [] }
-        server.stop()
         let cases: [(String, URLError.Code)] = [
             ("http://127.0.0.1:9/", .cannotConnectToHost), ("http://no-such-host.invalid/", .cannotFindHost),
             ("unknown://host/", .unsupportedURL), ("http://127.0.0.1:99999/", .badURL),
@@ -285,35 +283,7 @@ struct RequestTests {
         #expect(try String(contentsOf: output.file, encoding: .utf8) == "hello")
     }
 
-    // MARK: - Retries
-
-    @Test("The policy for HTTP tries again what may be repeated, and waits as long as the server asks")
-    func retries() async throws {
-        let server = try LoopbackServer { request in
-            request.number < 3 ? [.response(503, headers: ["Retry-After": "0"])] : [.response(Data("at last".utf8))]
-        }
-        defer { server.stop() }
-        let retry = RetryOperation(.http, name: "page") { _ in DataTaskOperation() }
-        #expect(try await queue.run(retry.with(input: request(server.url()))).text == "at last")
-
-        let post = RetryOperation(.http, name: "post") { _ in DataTaskOperation() }
-        let failing = try LoopbackServer { _ in [.response(503)] }
-        defer { failing.stop() }
-        await #expect(throws: HTTPError.self) { try await queue.run(post.with(input: request(failing.url(), "POST"))) }
-        #expect(failing.requests.count == 1)
-    }
-
-    @Test(
-        "Whether a failure is tried again depends on the status and the method",
-        arguments: [
-            ("GET", 503, true), ("PUT", 429, true), ("POST", 503, false), ("GET", 404, false), ("get", 408, true),
-        ])
-    func retriedStatuses(_ method: String, _ status: Int, _ isRetried: Bool) throws {
-        let url = try #require(URL(string: "http://example.com"))
-        let response = try #require(HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: nil))
-        let error = HTTPError(method: method, url: url, response: HTTPResponse(response))
-        #expect(RetryPolicy.http.shouldRetry(error, 1) == isRetried)
-    }
+    // MARK: - Many
 
     @Test("Requests with a limit and failures among them are all accounted for")
     func many() async throws {
