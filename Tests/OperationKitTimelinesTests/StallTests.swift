@@ -127,7 +127,7 @@ private final class StalledOperations: Sendable {
                   “Sync”: executing, 0 of 1 children have ended
                     “inner”: executing, 0 of 2 children have ended
                       “login”: executing
-                      “upload”: waiting for “login”, executing
+                      “upload”: waiting for “login”, which is executing
                 """)
         await stalls.settle()
         #expect(stalls.names == ["login"])

@@ -281,8 +281,8 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// ```text
     /// “Sync”: executing for 31 s, 3 of 7 children have ended
     ///   “login”: executing for 31 s
-    ///   “upload”: waiting for “login”, executing for 31 s
-    ///   “notify”: waiting for “upload”, which waits for “login”, executing for 31 s
+    ///   “upload”: waiting for “login”, which is executing for 31 s
+    ///   “notify”: waiting for “upload”, which waits for “login”, which is executing for 31 s
     ///   “pages”: executing for 12 s, 1 of 2 children have ended, suspended
     ///     “page 2”: ready, but the children are suspended
     /// ```

@@ -157,7 +157,7 @@ struct WaitDescriptions {
             let status = next.status(at: now)
             let dependency = status == .notStarted ? next.dependencies.first { !$0.isFinished } : nil
             guard let dependency else {
-                let end = status == .notStarted ? "which has not been started" : status.text
+                let end = status == .notStarted ? "which has not been started" : "which is \(status.text)"
                 return remember(Chain(next, end: end), after: way)
             }
             guard way.count + 1 < WaitDescriptions.reach else {

@@ -16,7 +16,7 @@ extension OperationDiagnostics {
     /// OperationKit: “login” (Login) has not finished 30 s after its start: executing. It was started on the queue “Sync”.
     ///   “Sync”: executing for 30 s, 0 of 2 children have ended
     ///     “login”: executing for 30 s
-    ///     “upload”: waiting for “login”, executing for 30 s
+    ///     “upload”: waiting for “login”, which is executing for 30 s
     /// ```
     ///
     /// Watched is every `AsyncOperation` in the process that starts from now on, in builds of every kind and at every

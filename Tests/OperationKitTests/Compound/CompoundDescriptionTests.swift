@@ -40,8 +40,8 @@ import OperationKitTestSupport
             """
             “Sync”: executing, 1 of 4 children have ended
               “login”: executing
-              “notify”: waiting for “upload”, which waits for “login”, executing
-              “upload”: waiting for “login”, executing
+              “notify”: waiting for “upload”, which waits for “login”, which is executing
+              “upload”: waiting for “login”, which is executing
             """)
         login.finish()
         await settled(
@@ -49,7 +49,7 @@ import OperationKitTestSupport
             """
             “Sync”: executing, 2 of 4 children have ended
               “upload”: executing
-              “notify”: waiting for “upload”, executing
+              “notify”: waiting for “upload”, which is executing
             """)
         upload.finish()
         try await compound.finished()
@@ -127,7 +127,7 @@ import OperationKitTestSupport
               “pages”: executing, 0 of 2 children have ended
                 “page 1”: executing
                 “page 2”: ready, but the limit of 1 is reached
-              “last”: waiting for “pages”, executing
+              “last”: waiting for “pages”, which is executing
             """)
         await finish([child], of: compound)
     }

@@ -142,7 +142,7 @@ import OperationKitTestSupport
 
     @Test("A description says why a child has not started, whatever its state and its parent's", arguments: table)
     func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
-        let wait = "waiting for “b”, starting"
+        let wait = "waiting for “b”, which is starting"
         let waits = [ChildSnapshot.Stage.waiting, .queued].contains(phase.stage)
         for (readyText, reason) in zip(Self.schedules.map(\.readyText), reasons) {
             func text(wait: String?) -> String? {

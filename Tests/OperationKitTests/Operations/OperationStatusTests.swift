@@ -88,7 +88,7 @@ import OperationKitTimelines
             notify.debugDescription
                 == "“notify”: waiting for “upload”, which waits for “login”, which has not been started")
         login.start()
-        #expect(withoutAges(notify) == "“notify”: waiting for “upload”, which waits for “login”, executing")
+        #expect(withoutAges(notify) == "“notify”: waiting for “upload”, which waits for “login”, which is executing")
         login.finish()
         #expect(notify.debugDescription == "“notify”: waiting for “upload”, which has not been started")
         upload.start()
