@@ -61,7 +61,7 @@ public enum ChainError: Equatable, LocalizedError, CustomNSError, ReportedError 
     case alreadyUsed(operation: String, chain: String)
     /// The chain has become part of a longer one, which is to be started instead. Code 2.
     case consumed(chain: String)
-    /// The chain had been started before it was continued. Code 3.
+    /// The chain had been started, or given its output, before it was continued. Code 3.
     case alreadyStarted(chain: String)
     /// A step was to take the output of an operation that is no earlier step of the same macro. Code 4.
     case notAStep(operation: String, chain: String)
@@ -87,7 +87,7 @@ public enum ChainError: Equatable, LocalizedError, CustomNSError, ReportedError 
         case .consumed(let chain):
             "“\(chain)” did not run, because it has become part of a longer chain. Start what then() returned."
         case .alreadyStarted(let chain):
-            "The steps or jobs that were added to “\(chain)” did not run, because it had been started before. Add all of them before the start."
+            "The steps or jobs that were added to “\(chain)” did not run, because it had been started, or had its output, before. Add all of them before the start."
         case .notAStep(let operation, let chain):
             "“\(chain)” did not run, because a step was to take the output of “\(operation)”, which is no earlier step of it."
         case .operationNotRun(let job, let chain):

@@ -31,7 +31,7 @@ extension Sequence where Element: OutputOperation {
     /// - Parameters:
     ///   - name: The name of the new operation, for messages and errors.
     ///   - maxConcurrentOperationCount: How many of them may run at the same time. The default leaves it to the system. Traps
-    ///     if it is another negative number.
+    ///     if it is 0, which nothing could raise, or another negative number.
     ///   - failurePolicy: What the first failure means for the others.
     /// - Returns: The new operation.
     public func gathered(
@@ -39,7 +39,9 @@ extension Sequence where Element: OutputOperation {
         maxConcurrentOperationCount: Int = OperationQueue.defaultMaxConcurrentOperationCount,
         failurePolicy: FailurePolicy = .continueAll
     ) -> IOOperation<Void, [Element.Output]> {
-        CompoundOperation.requireLimit(maxConcurrentOperationCount, of: name ?? "gathered()")
+        let title = name ?? "gathered()"
+        CompoundOperation.requireLimit(maxConcurrentOperationCount, of: title)
+        precondition(maxConcurrentOperationCount != 0, "OperationKit: the limit of “\(title)” cannot be 0")
         return GatheringOperation(
             Array(self), name: name, ChildScheduler(limit: maxConcurrentOperationCount, failurePolicy: failurePolicy))
     }
@@ -82,7 +84,7 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         // The operations are released before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
         let results = lock.withLock { exchange(&sources, with: []) }.map { $0.error == nil ? $0.output : nil }
         let outputs = results.compactMap(\.self)
-        let isComplete = outputs.count == results.count && withState { $0.lifecycle.reachedMain }
+        let isComplete = outputs.count == results.count && hasReachedMain
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }

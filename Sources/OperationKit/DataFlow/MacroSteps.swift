@@ -130,7 +130,10 @@ extension IOOperation {
             parent = state.parent
             if parent != nil { return .alreadyUsed(operation: name, chain: name) }
             if isConsumed { return consumed }
-            if !state.lifecycle.isPending { return .alreadyStarted(chain: name) }
+            // A success would be lost.
+            guard state.lifecycle.isPending, state.lifecycle.acceptsOutcome || state.lifecycle.earlyError != nil else {
+                return .alreadyStarted(chain: name)
+            }
             take()
             _ = state.lifecycle.finished(with: .failure(consumed))
             return nil

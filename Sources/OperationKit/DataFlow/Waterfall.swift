@@ -218,7 +218,8 @@ extension Waterfall {
     ) -> Waterfall<Input, Next> {
         let taskName = name ?? WaterfallJobs.name(ofJob: jobs.count)
         return thenDecide(name: name, progressWeight: progressWeight) { [unowned children = jobs.children] output in
-            let task = TaskOperation(name: taskName) { [unowned children] in
+            // Other code may finish it, and so the waterfall, before the job has returned.
+            let task = TaskOperation(name: taskName) { [weak children] in
                 try Self.value(await job(output), of: taskName, in: children)
             }
             task.qualityOfService = children.queue.childQualityOfService
@@ -227,9 +228,9 @@ extension Waterfall {
     }
 
     /// What a job returns as a value, unless that is an operation, which would not run.
-    private static func value<Next>(_ value: Next, of job: String, in children: ChildScheduler) throws -> Next {
+    private static func value<Next>(_ value: Next, of job: String, in children: ChildScheduler?) throws -> Next {
         if value is Operation {
-            throw ChainError.operationNotRun(job: job, chain: children.operation?.displayName ?? "waterfall")
+            throw ChainError.operationNotRun(job: job, chain: children?.operation?.displayName ?? "waterfall")
         }
         return value
     }

@@ -202,10 +202,10 @@ public struct Workflow: Sendable {
     private func wait(for operation: Operation, progress: Double) async throws {
         // In this order, what is not a number counts as 0.
         let weight = Int64(min(1, max(0, progress)) * Double(Self.unitCount))
-        // Not one that is refused, as it is part of this workflow or another operation.
-        let isNew = !operation.isPart(of: children)
+        // One that is refused is not cancelled.
+        try children.requireNew(operation)
         try await withCancellationDelivered { [children] in
-            if isNew, operation.isPart(of: children) || operation.setParent(nil, from: nil) { operation.cancel() }
+            if operation.isPart(of: children) || operation.setParent(nil, from: nil) { operation.cancel() }
         } during: {
             try await children.runChild(operation, weight: weight)
         }

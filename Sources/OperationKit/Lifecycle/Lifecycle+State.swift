@@ -39,9 +39,10 @@ extension Lifecycle {
         if case .pending = state { true } else { false }
     }
 
-    /// The error that it was given before its start, until then.
+    /// The error that it was given before its start, as it will end with it, until then.
     var earlyError: (any Error)? {
-        if case .pending(.failure(let error)) = state { error } else { nil }
+        guard case .pending(.failure(let error)) = state else { return nil }
+        return error.isMarked ? cancellationReason ?? error.unmarked : error
     }
 
     /// The outcome, from its delivery on. It is `nil` while a cancellation holds the end back.

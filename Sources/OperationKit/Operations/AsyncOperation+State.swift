@@ -52,6 +52,11 @@ extension AsyncOperation {
     }
 }
 
+extension AsyncOperation {
+    /// Whether `main()` has been called, or is about to be.
+    package var hasReachedMain: Bool { withState(\.lifecycle.reachedMain) }
+}
+
 // What a composite needs of its children, and of the operations that these depend on.
 extension AsyncOperation {
     /// Notifies an observer once, when the operation finishes, unless its end has been announced already.

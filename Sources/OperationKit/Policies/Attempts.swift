@@ -205,7 +205,9 @@ extension ResourceRequest {
                 continuation.withLock { $0 = waiting }
                 lease.start()
                 // Observers don't know of the lease.
-                reason = lease.withState(\.awaitedGate)?.waitDescription(namesHolders: false)
+                if ObserverList.isObserving {
+                    reason = lease.withState(\.awaitedGate)?.waitDescription(namesHolders: false)
+                }
                 if let reason { operation.emit(.waiting(for: reason)) }
             }
         }

@@ -168,6 +168,18 @@ import OperationKitTestSupport
         #expect(workflow.error == nil)
     }
 
+    @Test("A call in a cancelled task that is too late leaves its operation alone")
+    func tooLateInCancelledTask() async {
+        let (kept, late) = (Shared<Workflow?>(nil), ScriptedOperation("late"))
+        let workflow = WorkflowOperation { flow in kept.value = flow }
+        await Start.byHand(workflow)
+        let error = await #expect(throws: CompoundAdditionError.self) {
+            try await inCancelledTask { try await kept.value?.run(late) }
+        }
+        #expect(error?.localizedDescription.contains("“late”") == true && !late.isCancelled)
+        kept.value = nil
+    }
+
     @Test("What runs operations refuses them also when its workflow has been freed") func freed() async {
         let kept = Shared<Workflow?>(nil)
         let leaks = LeakTracker()
@@ -178,20 +190,22 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("In a cancelled task, `run` cancels what it is given, but not what is part of another operation")
-    func runAfterCancellation() async {
+    @Test(
+        "In a cancelled task, `run` cancels what it is given, but not what is part of another operation, or runs elsewhere",
+        arguments: [false, true])
+    func runAfterCancellation(runsElsewhere: Bool) async {
         let (other, own) = (ScriptedOperation.idle("other"), ScriptedOperation.idle("own"))
         let owner = CompoundOperation(operations: [other])
         owner.start()
         let refusal = Shared<(any Error)?>(nil)
         let workflow = WorkflowOperation { flow in
             unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
-            do { try await flow.run(other) } catch { refusal.value = error }
+            do { try await flow.run(runsElsewhere ? owner : other) } catch { refusal.value = error }
             try await flow.run(own)
         }
         workflow.start()
         await #expect(throws: CancellationError.self) { try await workflow.finished() }
-        #expect(refusal.value is CompoundAdditionError && !other.isCancelled && own.isFinished)
+        #expect(refusal.value is CompoundAdditionError && !other.isCancelled && !owner.isCancelled && own.isFinished)
         other.finish()
         try? await owner.finished()
         #expect(owner.error == nil)

@@ -296,6 +296,10 @@ import OperationKitTestSupport
         await #expect(processExitsWith: .failure) {
             _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2)
         }
+        // Nothing could raise it.
+        await #expect(processExitsWith: .failure) {
+            _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: 0)
+        }
     }
 
     @Test("A child that is added again before its `start()` has returned keeps its new place")

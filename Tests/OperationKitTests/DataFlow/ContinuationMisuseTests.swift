@@ -90,6 +90,15 @@ import OperationKitTestSupport
         #expect(shorter.output == 2 && shorter.error == nil)
     }
 
+    @Test("`then` on a chain that has its output already is an error, and leaves it that", arguments: Chain.allCases)
+    func succeeded(chain: Chain) async {
+        let shorter = chain.make(work)
+        shorter.finish(with: 5)
+        let longer = chain.continued(shorter)
+        for operation in [shorter, longer] { await Start.byHand(operation) }
+        #expect(longer.error as? ChainError == .alreadyStarted(chain: "chain") && shorter.output == 5)
+    }
+
     @Test("The first of two steps that are part of another operation is the one that a macro reports")
     func twoRefusals() async {
         let steps = ["first", "second"].map { IOBlockOperation<Int, Int>(name: $0) { $0 } }

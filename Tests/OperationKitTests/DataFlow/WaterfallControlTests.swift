@@ -94,6 +94,44 @@ import OperationKitTestSupport
         await #expect(throws: TestError.reason) { try await waterfall.value }
     }
 
+    /// Finishes the first operation that runs.
+    private final class Finishing: OperationObserver {
+        let began: Gate
+        private let running = Shared<AsyncOperation?>(nil)
+
+        init(when began: Gate) { self.began = began }
+
+        func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+            if case .running = event.kind, event.name == "slow" { running.value = operation }
+        }
+
+        func finish() { exchange(&running.value, with: nil)?.finish(withError: TestError.first) }
+    }
+
+    @Test("A job that goes on when other code has finished its operation may return when its waterfall is gone")
+    func jobAfterTheWaterfall() async {
+        let (began, mayReturn) = (Gate(), Gate())
+        let (leaks, job) = (LeakTracker(), LeakTracker())
+        do {
+            let captured = job.track(ScriptedOperation())
+            let waterfall = leaks.track(
+                Waterfall<Void, Void>().thenAwait(name: "slow") {
+                    began.open()
+                    await mayReturn.openedDespiteCancellation()
+                    return captured.isFinished
+                })
+            let observer = Finishing(when: began)
+            waterfall.addObserver(observer)
+            waterfall.start()
+            await began.opened()
+            observer.finish()
+            await #expect(throws: TestError.first) { try await waterfall.value }
+        }
+        await leaks.expectAllReleased()
+        mayReturn.open()
+        await job.expectAllReleased()
+    }
+
     /// An operation that a job returns although it belongs to a compound.
     private struct Refused: Sendable {
         let made: Step<Int, Int>

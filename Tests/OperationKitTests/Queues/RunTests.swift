@@ -169,12 +169,29 @@ import OperationKitTestSupport
         #expect(running.isFinished)
     }
 
-    @Test("An error that was given before is thrown, also in a cancelled task") func earlyError() async {
+    @Test("An error that was given before is thrown, also in a cancelled task, as the operation will end with it")
+    func earlyError() async {
         let queue = OperationQueue()
         queue.isSuspended = true
-        let operation = UncheckedSendable(ScriptedOperation())
-        operation.value.finish(withError: TestError.first)
-        await #expect(throws: TestError.first) { try await inCancelledTask { try await queue.run(operation.value) } }
+        func run(_ prepare: (ScriptedOperation) -> Void) async -> (any Error)? {
+            let operation = UncheckedSendable(ScriptedOperation())
+            prepare(operation.value)
+            do {
+                try await inCancelledTask { try await queue.run(operation.value) }
+            } catch {
+                return error
+            }
+            return nil
+        }
+        #expect(await run { $0.finish(withError: TestError.first) } as? TestError == .first)
+        // A cancellation that is an error of the user's.
+        let cancelled = await run { $0.finish(withError: CocoaError(.userCancelled)) }
+        #expect((cancelled as? CocoaError)?.code == .userCancelled)
+        let reason = await run {
+            $0.cancel(withError: TestError.reason)
+            $0.finish(withError: CancellationError())
+        }
+        #expect(reason as? TestError == .reason)
         queue.isSuspended = false
     }
 

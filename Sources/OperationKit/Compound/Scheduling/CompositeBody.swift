@@ -161,6 +161,22 @@ extension ChildScheduler {
         }
     }
 
+    /// Checks, without an effect, that the body may run an operation as a child.
+    ///
+    /// - Throws: An error, if the body has ended, or the operation belongs elsewhere.
+    @discardableResult
+    func requireNew(_ operation: Operation) throws -> (body: CompositeBody, composite: AsyncOperation) {
+        let composite = self.operation
+        guard let body, let composite, !body.hasEnded else {
+            throw CompoundAdditionError.compoundFinished(
+                operation: operation.displayName, compound: composite?.displayName ?? "compound")
+        }
+        if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
+        // The failure of one that is there already is not the caller's to handle.
+        if operation.isPart(of: self) { throw composite.alreadyAdded(operation) }
+        return (body, composite)
+    }
+
     /// Runs an operation as a child, and returns when it has ended, in whatever way, and has given its place back. Its failure is
     /// the caller's to handle.
     ///
@@ -169,17 +185,11 @@ extension ChildScheduler {
     ///   - weight: Its share in the progress, which was counted before.
     /// - Throws: An error, if it cannot be added.
     func runChild(_ operation: Operation, weight: Int64 = 0) async throws {
-        let composite = self.operation
-        guard let body, let composite, !body.hasEnded else {
-            throw CompoundAdditionError.compoundFinished(
-                operation: operation.displayName, compound: composite?.displayName ?? "compound")
-        }
-        if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
+        let (body, composite) = try requireNew(operation)
         let id = ObjectIdentifier(operation)
         var failure: (any Error)?
         await withCheckedContinuation { continuation in
-            // The failure of one that is there already is not the caller's to handle.
-            guard !operation.isPart(of: self), body.beganWait(for: id, continuation) else {
+            guard body.beganWait(for: id, continuation) else {
                 failure = composite.alreadyAdded(operation)
                 return continuation.resume()
             }

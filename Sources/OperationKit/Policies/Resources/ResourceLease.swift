@@ -219,7 +219,7 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     func workEnded(of operation: AsyncOperation, error: (any Error)?) {
-        guard operation.withState({ $0.lifecycle.reachedMain }) else { return end(with: CancellationError()) }
+        guard operation.hasReachedMain else { return end(with: CancellationError()) }
         // Another thread is about to call `main()`, and may not have come to this.
         workBegins()
         guard error?.isCancellation == true else { return end(with: error) }
