@@ -58,7 +58,7 @@ final class PartialFile: @unchecked Sendable {
         note = place.appendingPathExtension("partial-note")
         // What else has such a name belongs to others, a link with the file behind it.
         var status = stat()
-        if unsafe lstat(note.path, &status) == 0, !Self.isOwnFile(status) {
+        if unsafe lstat(note.path, &status) == 0, !Self.isOwnFile(status, at: note) {
             throw DownloadError.cannotWrite(note, error: POSIXError(.EEXIST))
         }
         handle = try Self.locked(file, for: destination)
@@ -99,13 +99,23 @@ final class PartialFile: @unchecked Sendable {
         let number = unsafe open(url.path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode)
         guard number >= 0 else { throw POSIXError(errno == ELOOP ? .EEXIST : lastCode) }
         let handle = FileHandle(fileDescriptor: number, closeOnDealloc: true)
-        guard let status = status(of: handle), isOwnFile(status) else { throw POSIXError(.EEXIST) }
+        guard let status = status(of: handle), isOwnFile(status, at: url) else { throw POSIXError(.EEXIST) }
         return handle
     }
 
     /// Whether it is a file that belongs to this user and has no other name. What has just been moved or removed may have none.
-    private static func isOwnFile(_ status: stat) -> Bool {
-        status.st_mode & S_IFMT == S_IFREG && status.st_uid == geteuid() && status.st_nlink <= 1
+    private static func isOwnFile(_ status: stat, at url: URL) -> Bool {
+        status.st_mode & S_IFMT == S_IFREG && status.st_nlink <= 1
+            && (status.st_uid == geteuid() || status.st_uid == ownerOfNewFile(beside: url))
+    }
+
+    /// Whom a file belongs to that is created here. Where a file system is shared or has no users, that is another one.
+    private static func ownerOfNewFile(beside url: URL) -> uid_t? {
+        let path = url.path + "-" + UUID().uuidString
+        let number = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard number >= 0 else { return nil }
+        defer { unsafe unlink(path) }
+        return status(of: FileHandle(fileDescriptor: number, closeOnDealloc: true))?.st_uid
     }
 
     private static var lastCode: POSIXErrorCode { POSIXErrorCode(rawValue: errno) ?? .EIO }

@@ -36,6 +36,8 @@ public import Foundation
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
     private var statuses: Set<Int> = []
+    /// The statuses as they were when the request was sent, so that a body that was begun is not given up; `nil` before.
+    private var accepted: Set<Int>?
     private var transfer: (any TransferHandler)?
 
     init(_ request: URLRequest?, name: String?) {
@@ -44,15 +46,15 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
         self.name = name ?? request.map { RequestName.of($0.httpMethod, $0.url) }
     }
 
-    /// The statuses of 400 or more that are no error. Set it before the start. The default is none.
+    /// The statuses of 400 or more that are no error. The default is none. Changes have no effect once the request is sent.
     public final var acceptedStatuses: Set<Int> {
         get { lock.withLock { statuses } }
         set { lock.withLock { statuses = newValue } }
     }
 
-    /// Sends the request. Don't call this method yourself.
+    /// Sends the request, when the library calls this method. Otherwise it does nothing.
     public final override func main(input request: URLRequest) {
-        guard isExecuting, !isFinished else { return }
+        guard hasReachedMain, lock.withLock({ exchange(&accepted, with: statuses) }) == nil, !isFinished else { return }
         if name == nil { name = RequestName.of(request.httpMethod, request.url) }
         guard request.url != nil else {
             finish(
@@ -108,6 +110,6 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
     }
 
     final func accepts(_ response: HTTPResponse) -> Bool {
-        response.status < 400 || acceptedStatuses.contains(response.status)
+        response.status < 400 || lock.withLock { accepted }?.contains(response.status) == true
     }
 }

@@ -164,6 +164,25 @@ struct RequestTests {
         await #expect(throws: IOOperationError.self) { try await queue.run(DataTaskOperation()) }
     }
 
+    @Test("Calling `main(input:)` sends nothing, and a status that is accepted too late is an error")
+    func tooLate() async throws {
+        let (reached, answer) = (Gate(), Gate())
+        let server = try LoopbackServer { request in
+            reached.open()
+            return [.wait(answer), .response(404)]
+        }
+        defer { server.stop() }
+        let operation = DataTaskOperation(server.url())
+        queue.addOperation(operation)
+        await reached.opened()
+        operation.main(input: URLRequest(url: server.url("/second")))
+        operation.acceptedStatuses = [404]
+        answer.open()
+        await #expect(throws: HTTPError.self) { try await operation.finished() }
+        await #expect(throws: HTTPError.self) { try await queue.run(DataTaskOperation(server.url("/third"))) }
+        #expect(server.requests.map(\.path) == ["/", "/third"])
+    }
+
     // MARK: - Cancelling
 
     enum Stage: CaseIterable, Sendable { case connected, inHead, inBody }

@@ -123,4 +123,26 @@ struct ResumedDownloadTests {
         await breakOff(server)
         try await complete(server, asking: [50_000, 50_000])
     }
+
+    #if os(Linux)
+    @Test(
+        "Where the files of all users belong to another one, a part is taken, and goes on",
+        .enabled(if: geteuid() == 0, "Only the administrator can create files for others."))
+    func otherOwner() throws {
+        #expect(unsafe chmod(folder.url.path, 0o777) == 0)
+        let symbol = unsafe unsafeBitCast(dlsym(nil, "setfsuid"), to: (@convention(c) (uid_t) -> Int32)?.self)
+        let setOwner = try #require(symbol)
+        _ = setOwner(1)
+        defer { _ = setOwner(0) }
+        let url = URL(string: "https://example.com/file")
+        let first = try PartialFile(for: destination, of: url)
+        try first.begin(validator: "\"1\"")
+        try first.append(content)
+        first.stop()
+        let second = try PartialFile(for: destination, of: url)
+        #expect(second.length == content.count && second.validator == "\"1\"")
+        second.stop()
+        #expect(folder.names == ["file.partial", "file.partial-note"])
+    }
+    #endif
 }
