@@ -161,7 +161,7 @@ final class ChildProcess: @unchecked Sendable {
         lock.withLock {
             guard case .possible = termination else { return }
             termination = .requested(gracePeriod: gracePeriod)
-            if gracePeriod == .zero { return signal(SIGKILL) }
+            if gracePeriod <= .zero { return signal(SIGKILL) }
             signal(SIGTERM)
             // What has stopped could not do what it does when it is asked to end.
             signal(SIGCONT)

@@ -49,7 +49,8 @@ enum ExecutableSearch {
     /// Throws an error if a variable could not be set as it is. Its value may be a secret, so the error has only the name.
     static func check(environment: [String: String], command: String) throws(ProcessError) {
         for (name, value) in environment {
-            if name.isEmpty || name.contains("=") || name.utf8.contains(0) || value.utf8.contains(0) {
+            let isName = !name.isEmpty && !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "=") }
+            if !isName || value.utf8.contains(0) {
                 throw .invalidVariable(command: command, name: name.replacing("\0", with: "\\0"))
             }
         }

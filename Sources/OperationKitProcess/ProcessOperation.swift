@@ -20,7 +20,7 @@ public import OperationKit
 /// | cannot be started | ends with another ``ProcessError``, and nothing was started |
 ///
 /// Cancelling the operation sends `SIGTERM` to the program and its process group, before `cancel()` returns, and after the
-/// ``terminationGracePeriod`` `SIGKILL`. What has stopped goes on first (`SIGCONT`), so that it can clean up. Programs that it started get
+/// ``terminationGracePeriod`` `SIGKILL`. What has stopped goes on then (`SIGCONT`), so that it can clean up. Programs that it started get
 /// these signals unless they have left that group, as daemons and the jobs of an interactive shell do. One that this process may not
 /// signal, such as `sudo`, is not ended. A program that has not been started by then is not started any more. The operation ends
 /// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
@@ -42,7 +42,7 @@ public import OperationKit
 /// If the system says that the file of the program is open for writing (`ETXTBSY`), the start is tried again for half a second: a script
 /// that you have just written may still be open in another program that is being started.
 ///
-/// Set the properties before the start. Later changes have no effect. Closures that take lines are released when the operation has
+/// Set the properties before the program is started. Later changes have no effect. Closures that take lines are released when the operation has
 /// finished, and the program has ended.
 public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecked Sendable {
     /// The name of the program, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
@@ -53,8 +53,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     private let lock = NSLock()
     private var settings = Settings()
     private var child: ChildProcess?
-    /// How long the program may take to end, from the start of the operation on.
-    private var gracePeriod = Duration.zero
+    /// How long the program may take to end; `nil` before it is started.
+    private var gracePeriod: Duration?
     /// Held while the system starts the program, so that a cancellation either prevents that, or finds the program.
     private let launchLock = NSLock()
     private var isStopped = false
@@ -134,13 +134,13 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// The identifier of the program's process as long as it runs; `nil` before and after that.
     public var processIdentifier: Int32? { lock.withLock { child }?.runningProcessID }
 
-    /// Starts the program. Don't call this method yourself.
+    /// Starts the program, when the library calls this method. Otherwise it does nothing.
     public override func main(input: Data) {
-        guard isExecuting, !isFinished else { return }
-        let settings = lock.withLock {
-            gracePeriod = self.settings.gracePeriod
-            return self.settings
+        guard hasReachedMain else { return }
+        let (settings, earlier) = lock.withLock {
+            (self.settings, exchange(&gracePeriod, with: self.settings.gracePeriod))
         }
+        guard earlier == nil, !isFinished else { return }
         // Called inside `cancel()`, also while this method runs, which `didCancel()` would wait for.
         addCancellationHandler { [unowned self] in stop() }
         launch(input, settings)
@@ -212,7 +212,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     private func stop() {
         launchLock.withLock { isStopped = true }
         let (child, gracePeriod) = lock.withLock { (self.child, self.gracePeriod) }
-        if let child { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
+        if let child, let gracePeriod { ProcessMonitor.shared.terminate(child, gracePeriod: gracePeriod) }
     }
 
     private func ended(_ end: ProcessEnd, accepts statuses: Set<Int32>?) {

@@ -114,6 +114,31 @@ struct ProcessCancellationTests {
         #expect(status & 0x7f == SIGINT)
     }
 
+    @Test("A program whose grace period is negative is killed immediately")
+    func negativeGracePeriod() async throws {
+        let child = try launched("trap '' TERM; kill -STOP $$; exec sleep 100", to: .discarded)
+        let program = Program(number: child.processID)
+        await eventually("it has not stopped") { program.isStopped }
+        child.terminate(gracePeriod: .seconds(-1))
+        kill(program.number, SIGCONT)
+        kill(program.number, SIGINT)
+        var status: Int32 = 0
+        #expect(unsafe waitpid(program.number, &status, 0) == program.number)
+        #expect(status & 0x7f == SIGKILL)
+    }
+
+    @Test("Calling `main(input:)` of an operation whose program runs does nothing")
+    func mainByHand() async throws {
+        let operation = shell("exec sleep 100")
+        queue.addOperation(operation)
+        await eventually("it does not run") { operation.processIdentifier != nil }
+        let program = operation.processIdentifier
+        operation.main(input: Data())
+        #expect(operation.processIdentifier == program)
+        operation.cancel()
+        await #expect(throws: CancellationError.self) { try await operation.finished() }
+    }
+
     @Test("A program ends if other code finishes its operation", arguments: [false, true])
     func finishedByOthers(_ isDeaf: Bool) async throws {
         let operation = shell(isDeaf ? "trap '' TERM; while true; do sleep 0.02; done" : "exec sleep 100")

@@ -94,7 +94,7 @@ struct ProcessLaunchTests {
 
     @Test(
         "A variable that cannot be set as it is is an error that has its name, and not its value",
-        arguments: [("A", "secret\0"), ("A\0", "secret"), ("", "secret"), ("A=B", "secret")])
+        arguments: [("A", "secret\0"), ("A\0", "secret"), ("", "secret"), ("A=B", "secret"), ("A=\u{301}B", "secret")])
     func badVariable(_ name: String, _ value: String) async throws {
         let error = try await failure(of: ProcessOperation("pwd", environment: ["GOOD": "=", name: value]))
         #expect(error == .invalidVariable(command: "pwd", name: name.replacing("\0", with: "\\0")))
