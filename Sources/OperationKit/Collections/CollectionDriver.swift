@@ -1,7 +1,7 @@
 import Dispatch
 
 /// What a run has to do.
-struct CollectionWork: Sendable {
+struct CollectionWork {
     let source: any ItemSource
     /// What errors call the items.
     let names: ItemNames
@@ -63,8 +63,7 @@ final class CollectionDriver: Sendable {
         self.itemEnded = itemEnded
         let machine = CollectionStateMachine(
             count: source.count, limit: work.limit, stopsAtFirstFailure: work.failurePolicy == .cancelRemaining)
-        let slots = Array(repeating: (any Error)?.none, count: source.count ?? 0)
-        state = Locked(State(machine: machine, source: source, slots: slots))
+        state = Locked(State(machine: machine, source: source, slots: Array(repeating: nil, count: source.count ?? 0)))
     }
 
     /// The number of items that have ended.
@@ -250,7 +249,7 @@ extension CollectionDriver {
             if self.state.withLock(\.isCancelled) {
                 self.ended(item, CancellationError())
             } else if self.ended(item, error) {
-                ExecutionRecording.current.report(.lostFinish(error, operation: nil))
+                ExecutionRecording.report(.lostFinish(error, operation: nil))
             }
         }
     }

@@ -163,7 +163,7 @@ extension CollectionOperation {
                     return goesOn
                 }
             },
-            ended: { _, goesOn in goesOn })
+            ended: { $1 })
         // After what was read before it.
         if let problem { throw problem }
     }

@@ -147,9 +147,7 @@ extension CollectionOperation {
     ///   the options are wrong, one ``CoordinationError``.
     public nonisolated(nonsending) func performOperation(on collection: [CollectionType]) async -> [(any Error)?] {
         let run = makeOperation(on: collection)
-        await withCancellationDelivered {
-            run.cancel()
-        } during: {
+        await withCancellationDelivered(to: run.cancel) {
             run.start()
             await run.waitForFinishUncancellably()
         }

@@ -175,10 +175,7 @@ extension CollectionRun {
 
     /// Finishes the operation after its batches. The first call decides: a type's own implementation may report its end
     /// repeatedly.
-    private func finish(
-        slots: [(any Error)?],
-        own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
-    ) {
+    private func finish(slots: [(any Error)?], own: OwnResult<Void>) {
         let isFirst = lock.withLock {
             if stage == .finished { return false }
             stage = .finished
@@ -199,7 +196,7 @@ extension CollectionRun {
             if isCancelled { return finish(slots: Array(repeating: CancellationError(), count: itemCount)) }
             let error = LostFinishError.run(name: displayName)
             finish(slots: Array(repeating: error, count: itemCount)) { _, _ in .failure(error) }
-            ExecutionRecording.current.report(.lostFinish(error, operation: nil))
+            ExecutionRecording.report(.lostFinish(error, operation: nil))
         }
     }
 

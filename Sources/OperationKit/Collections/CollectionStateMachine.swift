@@ -40,7 +40,7 @@ struct CollectionStateMachine {
     typealias WorkerEffects = (step: Step, action: Action?)
 
     /// How far an item has come. The driver keeps it for the machine, as long as anything refers to the item.
-    enum Item: Equatable {
+    enum Item {
         /// The call that started it is on the stack, and its end has not been reported.
         case onStack
         /// Its end was reported, the call that started it has not returned.

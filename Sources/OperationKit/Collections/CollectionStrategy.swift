@@ -3,13 +3,13 @@
 ///
 /// Everything that differs between items and batches, parallel and sequential types, completions and `async` methods is
 /// in this value. A strategy is read from the object once for each run.
-struct CollectionStrategy<Item: Sendable>: Sendable {
+struct CollectionStrategy<Item: Sendable> {
     /// Performs the items of a batch, a range of a collection. The completion may be called before this returns, later,
     /// repeatedly, on any thread.
     typealias Perform = @Sendable (_ items: [Item], _ batch: Range<Int>, _ completion: @escaping ItemCompletion) -> Void
 
     /// How the items of a batch, a range of a collection, are performed. The index is that of the batch, for errors.
-    enum Method: Sendable {
+    enum Method {
         case completion(Perform)
         case async(@Sendable (_ items: [Item], _ batch: Range<Int>, _ index: Int) async throws -> Void)
     }

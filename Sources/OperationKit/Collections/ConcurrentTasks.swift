@@ -120,9 +120,7 @@ final class InFlightTasks: Sendable {
     ///
     /// - Throws: What the function throws.
     func run(_ index: Int, _ body: @escaping @Sendable () async throws -> Void) async throws {
-        let error = await withCancellationDelivered {
-            self.cancel()
-        } during: {
+        let error = await withCancellationDelivered(to: cancel) {
             await withCheckedContinuation { continuation in
                 run(index, body) { continuation.resume(returning: $0) }
             }
@@ -148,7 +146,7 @@ final class Suspension: Sendable {
         set {
             let new = newValue ? AsyncOperation() : nil
             new?.hideFromObservers()
-            let ended = resumption.withLock { current -> AsyncOperation? in
+            let ended = resumption.withLock { current in
                 guard let new else { return current.take() }
                 current = current ?? new
                 return nil

@@ -3,7 +3,7 @@
 typealias ItemCompletion = @Sendable (_ error: (any Error)?) -> Void
 
 /// What errors call the items of a run.
-struct ItemNames: Sendable {
+struct ItemNames {
     /// The type that performs the items.
     let type: String
     /// `item` or `batch`.

@@ -97,7 +97,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     /// error, which is `CancellationError` where it did not start. Empty before, if no element could start, and if other
     /// code has ended the operation with an error. Can be read from any thread, from `asyncCompletionBlock` on.
     public var results: [Result<Output, any Error>] {
-        output?.map { .success($0) } ?? lock.withLock { unsuccessfulResults }
+        output?.map(Result.success) ?? lock.withLock { unsuccessfulResults }
     }
 
     /// Does nothing: the task is started by `start()`.

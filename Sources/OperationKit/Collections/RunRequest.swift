@@ -24,11 +24,10 @@ final class RunRequest: Sendable {
         let request = RunRequest(receiver)
         $current.withValue(request, operation: body)
         // Tasks that were created during the call keep the request, but nothing in it.
-        let work = request.state.withLock { state in
+        return request.state.withLock { state in
             state.isTaken = true
             return state.work.take()
-        }
-        return work as? Work
+        } as? Work
     }
 
     /// The request that the current call answers, by a call of ``answer(with:)`` before it returns.

@@ -66,7 +66,7 @@ extension AsyncOperation {
     private func firstToWait(for operations: some Collection<Operation>) -> AsyncOperation? {
         let waiting = CompositeDependencies.composites(waitingForOneOf: operations)
         if waiting.isEmpty { return nil }
-        let identifiers = Set(operations.map { ObjectIdentifier($0) })
+        let identifiers = Set(operations.map(ObjectIdentifier.init))
         return waiting.first { composite in
             isInside(composite) && composite.dependsOnOne(of: identifiers)
                 && pendingComposites.contains { $0 === composite }

@@ -106,7 +106,7 @@ public enum OperationBuilder {
 
     /// Several operations.
     public static func buildExpression(_ operations: some Sequence<some Operation>) -> [Operation] {
-        operations.map { $0 }
+        Array(operations)
     }
 
     /// A call between the operations.

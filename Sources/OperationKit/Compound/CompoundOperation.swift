@@ -235,7 +235,7 @@ extension CompoundOperation {
     ///   - progressWeight: The weight of each child in the progress of the compound.
     /// - Throws: What ``addOperation(_:progressWeight:)`` throws, for the first operation that cannot be added.
     public final func addOperations(_ operations: some Sequence<some Operation>, progressWeight: Int64 = 1) throws {
-        try scheduler.add(operations.map { $0 as Operation }, weight: progressWeight, to: self)
+        try scheduler.add(Array(operations), weight: progressWeight, to: self)
     }
 }
 

@@ -94,8 +94,8 @@ extension SuboperationError {
             guard error is any NestingError else { return }
             var errors = [takeError()]
             // What is inside is held by nothing else then, unless it is used elsewhere.
-            while var (failures, others) = errors.popLast().map(Self.inside) {
-                while let error = others.popLast() { errors.append(error) }
+            while case (var failures, let others)? = errors.popLast().map(Self.inside) {
+                errors += others
                 while var failure = failures.popLast() {
                     if isKnownUniquelyReferenced(&failure.box) { errors.append(failure.box.takeError()) }
                 }

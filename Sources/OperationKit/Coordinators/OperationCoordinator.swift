@@ -107,9 +107,7 @@ extension OperationCoordinator {
             if run != nil { end([]) }
         }
         guard let run else { return errors }
-        return await withCancellationDelivered {
-            run.cancel()
-        } during: {
+        return await withCancellationDelivered(to: run.cancel) {
             await withCheckedContinuation { continuation in run.start { continuation.resume(returning: $0) } }
         }
     }

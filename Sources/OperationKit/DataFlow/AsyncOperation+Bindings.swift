@@ -133,7 +133,7 @@ extension BindingTarget {
             if let target = target as? Self { try transfer(target, source) }
         }
         if isAdded { return }
-        ExecutionRecording.current.report(
+        ExecutionRecording.report(
             .lateDependency(operation: displayName, dependency: source.displayName))
     }
 

@@ -70,7 +70,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     /// The output or the error, once the outcome stands; `nil` before. Can be read from any thread, from
     /// `asyncCompletionBlock` on.
     public final var result: Result<Output, any Error>? {
-        error.map { .failure($0) } ?? output.map { .success($0) }
+        error.map(Result.failure) ?? output.map(Result.success)
     }
 
     /// Suspends until the operation is finished, and returns its output or throws its error.
@@ -184,10 +184,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     /// A composite's children have all finished. Its own result depends on whether it was cancelled, and why. It is asked for, with
     /// the lock held, unless a call of `finish` has given an outcome.
-    final func childrenFinished(
-        withResult result: (_ isCancelled: Bool, _ reason: (any Error)?) -> Result<Output, any Error>,
-        _ list: inout Trampoline
-    ) {
+    final func childrenFinished(withResult result: OwnResult<Output>, _ list: inout Trampoline) {
         childrenFinished(&list) { isCancelled, reason in
             result(isCancelled, reason).map { storedOutput = $0 }
         }
@@ -267,7 +264,7 @@ extension IOOperation {
             CompositeHandlers(
                 start: { [unowned self, unowned children] in
                     guard let given = take(self) else { return }
-                    runBody(in: children, start: { children.run() }) {
+                    runBody(in: children, start: children.run) {
                         let result = await Result {
                             guard let body = work.withLock({ $0.body.take() }) else { throw CancellationError() }
                             return try await body(given)

@@ -98,7 +98,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         childrenFinished(
             withResult: { _, _ in
                 self.failure = failure
-                return output.map { .success($0) } ?? .failure(error)
+                return output.map(Result.success) ?? .failure(error)
             }, &list)
     }
 }

@@ -38,7 +38,7 @@ final class MacroSteps: ChildDescriber {
     ///   - finished: Called once with the failures that count, on the thread on which the last step ended.
     func attach(
         to composite: AsyncOperation, start: @escaping @Sendable () -> Void,
-        finished: @escaping @Sendable (_ failures: ChildFailures, _ list: inout Trampoline) -> Void
+        finished: @escaping CompositeHandlers.Finished
     ) {
         children.attach(
             to: composite,

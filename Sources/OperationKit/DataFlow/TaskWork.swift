@@ -53,9 +53,7 @@ extension IOOperation {
             lock.withLock { taskWork?.task = nil }
             if Task.isCancelled { cancel() }
         }
-        return try await withCancellationDelivered {
-            self.cancel()
-        } during: {
+        return try await withCancellationDelivered(to: cancel) {
             try await body(input)
         }
     }

@@ -162,10 +162,7 @@ public struct WaterfallStep<Next: Sendable>: Sendable {
     /// waterfall only. If it succeeds without an output, the waterfall ends with
     /// ``IOOperationError/missingOutput(operation:)``.
     public static func operation<Made: OutputOperation>(_ operation: Made) -> WaterfallStep where Made.Output == Next {
-        let output: @Sendable () -> WaterfallJobs.Value? = { [weak operation] in
-            operation?.output.map(Reference.init)
-        }
-        return WaterfallStep(result: .operation(operation, output: output))
+        WaterfallStep(result: .operation(operation) { [weak operation] in operation?.output.map(Reference.init) })
     }
 }
 

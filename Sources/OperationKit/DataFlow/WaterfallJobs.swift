@@ -7,7 +7,7 @@ final class WaterfallJobs: ChildDescriber {
     typealias Job = @Sendable (Value) throws -> Made
 
     /// What a job makes. The closure for the output does not hold the operation.
-    enum Made: Sendable {
+    enum Made {
         case value(Value)
         case operation(AsyncOperation, output: @Sendable () -> Value?)
     }
@@ -62,7 +62,7 @@ final class WaterfallJobs: ChildDescriber {
 
 extension WaterfallJobs {
     /// Where the jobs that make values have come to.
-    private enum Progress: Sendable {
+    private enum Progress {
         case done(Value)
         case suspended(Value)
         case operation(AsyncOperation, QueuedJob, output: @Sendable () -> Value?)

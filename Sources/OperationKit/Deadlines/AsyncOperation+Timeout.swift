@@ -90,10 +90,10 @@ extension AsyncOperation {
     ///   - policy: What the report calls it.
     ///   - change: Called with the lock held. It returns what was replaced.
     func setPolicy<Replaced>(_ policy: @autoclosure () -> String, _ change: (StartGates) -> Replaced) {
-        let replaced = withState { state -> Replaced? in
+        let replaced = withState { state in
             state.lifecycle.isPending ? change(state.requiredGates()) : nil
         }
-        if replaced == nil { ExecutionRecording.current.report(.latePolicy(operation: displayName, policy: policy())) }
+        if replaced == nil { ExecutionRecording.report(.latePolicy(operation: displayName, policy: policy())) }
         // Released after unlocking; its deinitializer may run arbitrary code.
         withExtendedLifetime(replaced) {}
     }

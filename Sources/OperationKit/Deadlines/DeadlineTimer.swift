@@ -5,7 +5,7 @@
 /// no code of users and no queue can hold up its deadlines.
 package final class DeadlineTimer: Sendable {
     /// What is called, unless its target is gone.
-    private struct Expiration: Sendable {
+    private struct Expiration {
         weak var target: (any AnyObject & Sendable)?
         let expired: @Sendable (any AnyObject & Sendable) -> Void
 
@@ -213,7 +213,7 @@ package final class LatestDeadline: Sendable {
 /// A sleep that turns out to be too long is replaced by a shorter one, in a task of its own if tasks sleep. One that is too short,
 /// because the earliest deadline was disarmed, is left alone: it ends, nothing is due, and the next one begins. So operations
 /// that end in time cost no sleep each, as their deadlines are armed and disarmed in turn.
-struct TimerStateMachine<Element: Sendable>: Sendable {
+struct TimerStateMachine<Element: Sendable> {
     private var deadlines = IndexedHeap<Duration, Element>()
     /// The sleep that goes on; those of other tasks are over, or to be cancelled.
     private(set) var sleep: TimerSleep?
@@ -245,8 +245,7 @@ struct TimerStateMachine<Element: Sendable>: Sendable {
     /// - Returns: The element, or `nil` if it was due before, and whether the current task is to be cancelled.
     mutating func disarmed(_ id: HeapElementID) -> (element: Element?, endsSleep: Bool) {
         let element = deadlines.remove(id)
-        guard deadlines.isEmpty, !lingers, sleep.take() != nil else { return (element, false) }
-        return (element, true)
+        return (element, deadlines.isEmpty && !lingers && sleep.take() != nil)
     }
 
     /// A task has slept.
@@ -262,7 +261,7 @@ struct TimerStateMachine<Element: Sendable>: Sendable {
 }
 
 /// A sleep of a task. When it ends, the task reports ``TimerStateMachine/woke(_:at:)``, whether or not it was cancelled.
-struct TimerSleep: Equatable, Sendable {
+struct TimerSleep: Equatable {
     /// The number of the task that sleeps.
     let task: Int
     let deadline: Duration

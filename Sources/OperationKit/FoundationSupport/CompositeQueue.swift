@@ -48,13 +48,9 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
 
     /// Returns a queue that nothing else refers to.
     static func make() -> CompositeQueue {
-        let queue = retired.withLock { retired -> CompositeQueue? in
-            for index in retired.indices where isKnownUniquelyReferenced(&retired[index]) {
-                return retired.remove(at: index)
-            }
-            return nil
-        }
-        return queue ?? CompositeQueue()
+        retired.withLock { retired in
+            retired.indices.first { isKnownUniquelyReferenced(&retired[$0]) }.map { retired.remove(at: $0) }
+        } ?? CompositeQueue()
     }
 
     /// Keeps the queue for another composite: none of its children is on it any more. It is given away only when nothing

@@ -118,7 +118,7 @@ final class DedicatedThreads: Sendable {
             state.added.append(job)
             return state.summonThread(wake: self.state.signal)
         }
-        if needsThread { detachThread { self.run() } }
+        if needsThread { detachThread(run) }
     }
 
     // MARK: - Threads
@@ -153,13 +153,13 @@ final class DedicatedThreads: Sendable {
                 // The job may block.
                 return .ended((job, state.summonThread(wake: self.state.signal)))
             default:
-                role = state.hasJobs && state.patientCount == 0 ? .patient(begunCount: state.begunCount) : .idle
+                let isPatient = state.hasJobs && state.patientCount == 0
+                role = isPatient ? .patient(begunCount: state.begunCount) : .idle
                 state.enter(role)
-                if case .idle = role { return .waiting(atMost: DedicatedThreads.idleTime) }
-                return .waiting(atMost: DedicatedThreads.patience)
+                return .waiting(atMost: isPatient ? DedicatedThreads.patience : DedicatedThreads.idleTime)
             }
         }
-        if needsThread { detachThread { self.run() } }
+        if needsThread { detachThread(run) }
         return job
     }
 }
@@ -179,7 +179,7 @@ final class DedicatedThreads: Sendable {
 ///   - body: What may be cancelled. It may return before the handler has been called.
 /// - Returns: What the body returns.
 func withCancellationDelivered<Value>(
-    isolation: isolated (any Actor)? = #isolation, to handler: @escaping @Sendable () -> Void,
+    isolation: isolated (any Actor)? = #isolation, to handler: @escaping DedicatedThreads.Job,
     during body: () async throws -> Value
 ) async rethrows -> Value {
     if Task.isCancelled {

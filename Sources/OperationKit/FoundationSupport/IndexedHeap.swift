@@ -2,7 +2,7 @@
 /// before its turn.
 ///
 /// Complexity: insertions and removals cost O(log n). The memory of many elements is given back when the last of them goes.
-struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
+struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
     /// Where an element stays while its place in the heap changes.
     private struct Slot {
         var element: Element?
@@ -105,7 +105,7 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable>: Sendable {
 }
 
 /// Identifies an element of an ``IndexedHeap``. An identifier is not used again.
-struct HeapElementID: Hashable, Sendable {
+struct HeapElementID: Hashable {
     fileprivate let slot: Int
     fileprivate let insertion: UInt64
 }

@@ -62,7 +62,7 @@ import Synchronization
 ///
 /// For state that is not one value, which ``Locked`` requires: that of an `AsyncOperation` and its subclasses, and that
 /// of a `Progress`, part of which Foundation stores.
-struct RecursiveLock: Sendable {
+struct RecursiveLock {
     private let lock = NSRecursiveLock()
 
     /// Calls `body` with the lock held. `body` must not call out.
@@ -129,7 +129,7 @@ final class Reference<Value: Sendable>: Sendable {
 }
 
 /// A reference that does not keep an object alive.
-struct WeakReference<Object: AnyObject & Sendable>: Sendable {
+struct WeakReference<Object: AnyObject & Sendable> {
     private(set) weak var object: Object?
 
     init(_ object: Object) {
@@ -163,7 +163,7 @@ struct UncheckedSendable<Value>: @unchecked Sendable {
 ///
 /// A thread whose value is left to another one goes on before the target has it. What must not happen before that is left to
 /// that thread, too: see ``isWriting``.
-struct CoalescingWriter<Value: Equatable & Sendable>: Sendable {
+struct CoalescingWriter<Value: Equatable & Sendable> {
     /// The value that the target has, or is going to have.
     private(set) var latest: Value
     /// Whether a thread is about to write.

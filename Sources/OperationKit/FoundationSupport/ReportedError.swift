@@ -125,8 +125,8 @@ extension Error {
     /// - Returns: The text of a nesting error to that depth, and the description of any other error as a sentence, or
     ///   as an empty text.
     func description(depth: Int) -> String {
-        if let error = self as? any NestingError { return error.text(depth: depth) }
-        return ((self as? any LocalizedError)?.errorDescription ?? localizedDescription).asSentence
+        (self as? any NestingError)?.text(depth: depth)
+            ?? ((self as? any LocalizedError)?.errorDescription ?? localizedDescription).asSentence
     }
 
     /// Returns an error that is inside another one as Objective-C would see it.
@@ -144,7 +144,7 @@ extension String {
     var asSentence: String {
         let text = trimmingCharacters(in: .whitespacesAndNewlines)
         if text.isEmpty { return text }
-        let end = text.last { $0 != ")" && $0 != "”" }
+        let end = text.last { !")”".contains($0) }
         return end.map { ".!?…".contains($0) } == true ? text : text + "."
     }
 

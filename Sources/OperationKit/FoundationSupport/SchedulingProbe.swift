@@ -26,7 +26,7 @@ enum SchedulingProbe {
         /// Creates the private queue of a composite that is created on the observed thread.
         func makeQueue() -> CompositeQueue
         /// Runs what the observed thread leaves to another one: the work of a collection, or a cancellation.
-        func runWorker(_ work: @escaping @Sendable () -> Void)
+        func runWorker(_ work: @escaping DedicatedThreads.Job)
     }
 
     #if DEBUG
@@ -65,7 +65,7 @@ enum SchedulingProbe {
 
 extension DispatchQueue {
     /// `async(qos:execute:)`, unless a probe takes the work.
-    func performAsync(qos: DispatchQoS = .unspecified, _ work: @escaping @Sendable () -> Void) {
+    func performAsync(qos: DispatchQoS = .unspecified, _ work: @escaping DedicatedThreads.Job) {
         if let observer = SchedulingProbe.observer { return observer.runWorker(work) }
         async(qos: qos, execute: work)
     }

@@ -77,7 +77,7 @@ enum ThreadWait<Answer> {
 }
 
 /// Creates a thread that runs a body and ends. Where the system has no thread left, one of Dispatch's runs it.
-func detachThread(_ body: @escaping @Sendable () -> Void) {
+func detachThread(_ body: @escaping DedicatedThreads.Job) {
     let start = unsafe Unmanaged.passRetained(Reference(body))
     #if canImport(Darwin)
     var thread: pthread_t?
@@ -85,7 +85,7 @@ func detachThread(_ body: @escaping @Sendable () -> Void) {
         &thread, nil,
         { pointer in
             pthread_set_qos_class_self_np(QOS_CLASS_USER_INITIATED, 0)
-            unsafe Unmanaged<Reference<@Sendable () -> Void>>.fromOpaque(pointer).takeRetainedValue().value()
+            unsafe Unmanaged<Reference<DedicatedThreads.Job>>.fromOpaque(pointer).takeRetainedValue().value()
             return nil
         }, start.toOpaque())
     if status == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
@@ -95,7 +95,7 @@ func detachThread(_ body: @escaping @Sendable () -> Void) {
         &thread, nil,
         { pointer in
             if let pointer = unsafe pointer {
-                unsafe Unmanaged<Reference<@Sendable () -> Void>>.fromOpaque(pointer).takeRetainedValue().value()
+                unsafe Unmanaged<Reference<DedicatedThreads.Job>>.fromOpaque(pointer).takeRetainedValue().value()
             }
             return nil
         }, start.toOpaque())

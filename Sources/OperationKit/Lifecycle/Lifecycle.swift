@@ -11,11 +11,11 @@
 ///    └──started, when cancelled or already given an outcome (leaf)───────────────┤
 ///    └──the same, or finished (composite)───────────────▶ draining ──drained─────┘
 /// ```
-struct Lifecycle: Sendable {
+struct Lifecycle {
     typealias Outcome = Result<Void, any Error>
 
     /// What has to happen between knowing the outcome and announcing it.
-    enum Ending: Sendable, CaseIterable {
+    enum Ending: CaseIterable {
         /// A leaf: it is over as soon as its outcome is known.
         case immediately
         /// A leaf whose work has to return first, so `finish` is a request.
@@ -24,7 +24,7 @@ struct Lifecycle: Sendable {
         case afterChildren
     }
 
-    enum State: Sendable {
+    enum State {
         /// Not started. An outcome that was given already is remembered.
         case pending(Outcome?)
         /// Started, while `isExecuting` is being announced. An outcome given in between is remembered.
@@ -38,7 +38,7 @@ struct Lifecycle: Sendable {
         case finished(Outcome)
     }
 
-    enum MainCall: Sendable {
+    enum MainCall {
         /// It is not due yet: a thread passes the gates.
         case passingGates
         /// It is not due yet, and no thread is busy with the operation: a gate takes time, or has opened, and a thread is about to
@@ -48,7 +48,7 @@ struct Lifecycle: Sendable {
     }
 
     /// What the caller of an event has to do, in this order, after unlocking.
-    enum Action: Equatable, Sendable {
+    enum Action {
         /// Announce `isExecuting`, with ``Lifecycle/becameExecuting()`` as the change.
         case announceExecution
         /// Pass the gates, then report ``Lifecycle/gatesPassed()``, or ``Lifecycle/gateClosed()``.
@@ -81,7 +81,7 @@ struct Lifecycle: Sendable {
     /// A cancellation takes effect in two steps, because Foundation has to be told without holding the lock. While the
     /// cancellation is `marking`, an end is held back, so that no thread sees an operation whose outcome says cancelled
     /// and whose `isCancelled` does not.
-    enum Cancellation: Sendable {
+    enum Cancellation {
         case none
         case marking(reason: (any Error)?)
         case marked(reason: (any Error)?)

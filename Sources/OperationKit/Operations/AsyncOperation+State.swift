@@ -133,7 +133,7 @@ struct FinishObservers {
 /// The handlers that work has registered for its own cancellation, as a value: which are due, and by which event.
 ///
 /// Every handler comes out exactly once: to be called, or, where the work ends without a cancellation, to be released.
-struct CancellationHandlers: Sendable {
+struct CancellationHandlers {
     typealias Handler = @Sendable () -> Void
 
     /// Those that have not been called; the last one is the next after the cancellation. `nil` after the end of the work.

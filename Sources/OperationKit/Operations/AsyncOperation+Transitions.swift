@@ -15,7 +15,7 @@ extension AsyncOperation {
             next = nil
             switch action {
             case .announceExecution:
-                let execution = ExecutionRecording.current.record(of: self)
+                let execution = ExecutionRecording.record(of: self)
                 willChange("isExecuting")
                 let (action, started) = withObservers { state, observers in
                     state.execution = execution

@@ -211,7 +211,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// - Returns: Whether this call decided the outcome. `false` means that an earlier one did.
     @discardableResult
     public func finish(withError error: (any Error)? = nil) -> Bool {
-        finish(with: validated(error.map { .failure($0) } ?? .success(())))
+        finish(with: validated(error.map(Result.failure) ?? .success(())))
     }
 
     /// The error with which the operation ended. `nil` on success, and until the outcome is delivered: also if `finish` was called

@@ -79,6 +79,9 @@ protocol ChildGroup: AnyObject, Sendable {
 /// A composite, and how far it has come.
 typealias CompositeFraction = (composite: AsyncOperation, fraction: Double)
 
+/// Decides what the result of a composite itself is, whose children have all finished.
+typealias OwnResult<Value> = (_ isCancelled: Bool, _ reason: (any Error)?) -> Result<Value, any Error>
+
 extension Operation {
     /// The group of a composite, unless it has moved to another one, as the steps of a macro do with `then`: this one is consumed then.
     var ownChildren: (any ChildGroup)? {
@@ -120,11 +123,11 @@ extension Operation {
 }
 
 /// The children of a composite that have not ended, as they were at one moment: for descriptions.
-struct ChildSnapshot: Sendable {
+struct ChildSnapshot {
     typealias Child = (operation: Operation, index: Int, stage: Stage)
 
     /// How far a child has come.
-    enum Stage: Sendable {
+    enum Stage {
         /// It waits for what it depends on, or is not known to be ready yet.
         case waiting
         /// It can start. What it depends on does not matter any more.
@@ -162,9 +165,7 @@ extension AsyncOperation {
     ///   - list: What follows for other operations.
     ///   - own: The result of the composite itself, which depends on whether it was cancelled, and on the marked reason.
     ///     Called with the lock held, unless a call of `finish` has given an outcome, which wins.
-    func childrenFinished(
-        _ list: inout Trampoline, own: (_ isCancelled: Bool, _ reason: (any Error)?) -> Lifecycle.Outcome
-    ) {
+    func childrenFinished(_ list: inout Trampoline, own: OwnResult<Void>) {
         perform(
             withState { state in
                 let lifecycle = state.lifecycle

@@ -131,14 +131,14 @@ enum ExecutionRecording: String {
     }
 
     /// Reports a mistake, unless nothing is recorded.
-    func report(_ report: MisuseReport) {
-        if self == .off { return }
+    static func report(_ report: MisuseReport) {
+        if current == .off { return }
         MisuseReporter.shared.report(report)
     }
 
     /// What is recorded of an operation that is about to execute. To be called on the thread that starts it.
-    func record(of operation: AsyncOperation) -> ExecutionRecord? {
-        self == .off ? nil : ExecutionRecord(operation, Self.registry, at: .now)
+    static func record(of operation: AsyncOperation) -> ExecutionRecord? {
+        current == .off ? nil : ExecutionRecord(operation, registry, at: .now)
     }
 }
 

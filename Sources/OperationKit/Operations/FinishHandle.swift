@@ -88,7 +88,7 @@ extension FinishHandle where Output == Void {
     /// - Parameter error: The error the operation ends with, or `nil` for success. One whose `isCancellation` is true is
     ///   replaced by the reason, if the operation was cancelled with one.
     public func callAsFunction(_ error: (any Error)? = nil) {
-        token.settle(with: error.map { .failure($0) } ?? .success(()))
+        token.settle(with: error.map(Result.failure) ?? .success(()))
     }
 }
 

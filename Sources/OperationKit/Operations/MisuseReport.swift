@@ -82,7 +82,7 @@ extension AsyncOperation {
         guard type != AsyncOperation.self, withState({ $0.hasFinishedInDefaultMain }) else { return }
         withState { $0.wasFinishedAfterDefaultMain = true }
         let isFirst = AsyncOperation.reportedClasses.withLock { $0.insert(ObjectIdentifier(type)).inserted }
-        if isFirst { ExecutionRecording.current.report(.finishedAfterSuperMain(type)) }
+        if isFirst { ExecutionRecording.report(.finishedAfterSuperMain(type)) }
     }
 }
 #endif

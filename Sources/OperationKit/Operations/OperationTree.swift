@@ -136,7 +136,7 @@ extension QueueSnapshot {
         self.limit = limit < 0 ? nil : limit
         let unfinished = queue.addedOperations.filter { !$0.isFinished }
         let executing = unfinished.filter(\.isExecuting)
-        let begun = Set(executing.map { ObjectIdentifier($0) })
+        let begun = Set(executing.map(ObjectIdentifier.init))
         operations = executing + unfinished.filter { !begun.contains(ObjectIdentifier($0)) }
         executingCount = executing.count
     }

@@ -13,7 +13,7 @@ struct SkippedError: CancellableError {
 }
 
 /// The operation that went wrong first, and so kept others from running, because it failed or was cancelled.
-struct RootCause: Sendable {
+struct RootCause {
     private(set) var operation: Operation
     /// Its name and its error, as the errors of those that it kept from running give them.
     let name: String

@@ -261,12 +261,10 @@ extension AsyncOperation {
     /// The operations that end only after this one, the nearest first: the composites around it, and the operation that it helps, with
     /// what is around that.
     var surroundingOperations: some Sequence<AsyncOperation> {
-        sequence(state: self) { operation in
+        sequence(first: self) { operation in
             let (parent, waiter) = operation.withState { ($0.parent, $0.gates?.waiter) }
-            guard let next = parent?.operation ?? waiter else { return nil }
-            operation = next
-            return next
-        }
+            return parent?.operation ?? waiter
+        }.dropFirst()
     }
 
     /// Makes another operation a helper: only this one waits for it. Pass `nil` when it has ended.

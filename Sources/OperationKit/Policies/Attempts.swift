@@ -28,9 +28,7 @@ final class Attempts: ChildDescriber {
     init(of noun: String, maximum: Int?, ledger: ProgressLedger = ProgressLedger(ofAlternatives: true)) {
         self.noun = noun
         self.maximum = maximum.flatMap { $0 < .max ? $0 : nil }
-        children = ChildScheduler(
-            limit: OperationQueue.defaultMaxConcurrentOperationCount, failurePolicy: .continueAll,
-            noun: "\(noun)s", body: CompositeBody())
+        children = ChildScheduler(noun: "\(noun)s", body: CompositeBody())
         children.changeProgress { $0 = ledger }
     }
 
@@ -198,9 +196,7 @@ extension ResourceRequest {
         }
         operation.setHelper(lease)
         var reason: String?
-        let finish = await withCancellationDelivered {
-            lease.cancel()
-        } during: {
+        let finish = await withCancellationDelivered(to: lease.cancel) {
             await withCheckedContinuation { waiting in
                 continuation.withLock { $0 = waiting }
                 lease.start()

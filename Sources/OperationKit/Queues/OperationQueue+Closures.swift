@@ -130,7 +130,7 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
     /// - Returns: Whether nothing had been decided before.
     @discardableResult
     private func decide(_ decision: Lifecycle.Outcome) -> Bool {
-        let previous = lock.withLock { () -> Phase in
+        let previous = lock.withLock {
             if case .decided = phase { return phase }
             return exchange(&phase, with: .decided(decision))
         }

@@ -31,7 +31,8 @@ extension OperationQueue {
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
     ///   and has none. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     public func run(_ operation: some Operation) async throws {
-        try await addUnstarted(operation)
+        if operation.hasBeenStarted { throw OperationQueueError.cannotBeAdded(operation: operation.displayName) }
+        await addAndWait([operation])
         if let error = operation.endingErrorAfterWait { throw error }
     }
 
@@ -110,12 +111,6 @@ extension OperationQueue {
         try await run(operation)
     }
 
-    private func addUnstarted(_ operation: Operation) async throws {
-        if operation.hasBeenStarted { throw OperationQueueError.cannotBeAdded(operation: operation.displayName) }
-        await addAndWait([operation])
-        if !operation.isFinished, let error = operation.endingErrorAfterWait { throw error }
-    }
-
     /// Descriptions say what is on the queue from now on, where that is recorded.
     func becomesKnown() {
         if ExecutionRecording.current != .off { KnownQueues.shared.insert(self) }
@@ -179,7 +174,7 @@ extension OperationQueue {
         let operations: [Operation] = Array(operations)
         var given = Set<ObjectIdentifier>()
         // Whether an operation is on another queue cannot be known.
-        let present = Set(heldOperations.map { ObjectIdentifier($0) })
+        let present = Set(heldOperations.map(ObjectIdentifier.init))
         for operation in operations {
             let id = ObjectIdentifier(operation)
             if operation.hasBeenStarted || present.contains(id) {

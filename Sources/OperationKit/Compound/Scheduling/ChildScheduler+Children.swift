@@ -240,7 +240,7 @@ extension ChildScheduler {
             if operation.isAsynchronous { return enqueueStarter(of: child) }
             #endif
             // Another thread has started it, and a worker looks at it then.
-            if operation.isExecuting || operation.isFinished { return _ = update { $0.handedBack(child) } }
+            if operation.hasBeenStarted { return _ = update { $0.handedBack(child) } }
             observe(child)
         }
         let wasReady = operation.isReady
@@ -253,10 +253,7 @@ extension ChildScheduler {
     #if !canImport(ObjectiveC)
     private func enqueueStarter(of child: ChildReference) {
         let starter = ForeignChildStarter(child, self)
-        EndDependent().observe(child.operation) {
-            self.foreignChildEnded(child)
-            starter.childEnded()
-        }
+        observe(child, then: starter.childEnded)
         queue.addChild(starter)
         starter.announceReadiness()
         update { $0.waitsOnQueue(child) }
@@ -264,12 +261,11 @@ extension ChildScheduler {
     }
     #endif
 
-    private func observe(_ child: ChildReference) {
-        EndDependent().observe(child.operation) { self.foreignChildEnded(child) }
-    }
-
-    private func foreignChildEnded(_ child: ChildReference) {
-        ended(child, error: child.operation.endingError)
+    private func observe(_ child: ChildReference, then next: @escaping @Sendable () -> Void = {}) {
+        EndDependent().observe(child.operation) {
+            self.ended(child, error: child.operation.endingError)
+            next()
+        }
     }
 }
 
@@ -328,7 +324,7 @@ extension Operation {
 
     /// Whether the operation cannot be started yet. One that another thread has started does not have to.
     fileprivate var hasToWait: Bool {
-        !isReady && !isExecuting && !isFinished
+        !isReady && !hasBeenStarted
     }
 
     /// Whether all that the operation depends on has finished, and Foundation, which tells the dependents one after the other, is about

@@ -144,7 +144,7 @@ final class ChildScheduler: Sendable {
     private func stopStarting(inside operations: [Operation]) {
         var open = operations
         while let operation = open.popLast() {
-            if let group = (operation as? AsyncOperation)?.ownChildren { open += group.stopStarting() }
+            if let group = operation.ownChildren { open += group.stopStarting() }
         }
     }
 

@@ -208,7 +208,7 @@ struct ChildRegistration {
 
 extension Operation {
     /// Whether the operation no longer has to wait for its dependencies. Asks the operation, so callers hold no lock.
-    fileprivate var ignoresDependencies: Bool { isCancelled || isExecuting || isFinished }
+    fileprivate var ignoresDependencies: Bool { isCancelled || hasBeenStarted }
 }
 
 extension ChildStateMachine.Rejection {

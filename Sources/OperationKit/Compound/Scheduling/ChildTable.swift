@@ -72,7 +72,7 @@ extension ChildTable {
             }
             return slot
         }
-        return slots.isEmpty ? nil : slots[ObjectIdentifier(operation)]
+        return slots[ObjectIdentifier(operation)]
     }
 }
 
@@ -186,7 +186,7 @@ enum ChildPhase: Hashable {
 }
 
 /// The place that a child takes under the concurrency limit, from just before its start to its end.
-enum ChildPlace: Hashable {
+enum ChildPlace {
     /// It has a worker, which is inside its `start()`.
     case worker
     /// Its worker has left it: `start()` returned before its end.

@@ -8,14 +8,13 @@ final class ExternalDependency: @unchecked Sendable {
     fileprivate(set) var operation: Operation?
     fileprivate var observer: FinishObserver?
     /// How many children wait for it.
-    fileprivate var waiting: Int
+    fileprivate var waiting = 0
     /// How many children have ended without having waited for its end.
     fileprivate var abandoned = 0
 
-    fileprivate init(_ operation: Operation, slot: Int, waiting: Int = 0) {
+    fileprivate init(_ operation: Operation, slot: Int) {
         self.operation = operation
         self.slot = slot
-        self.waiting = waiting
     }
 }
 
@@ -58,7 +57,7 @@ extension ExternalDependencies {
     mutating func awaited(_ operation: Operation, by child: Int, in readiness: inout ReadinessStateMachine) {
         let dependency =
             dependencies[ObjectIdentifier(operation)]
-            ?? add(ExternalDependency(operation, slot: readiness.table.insertExternal()), operation)
+            ?? add(operation, slot: readiness.table.insertExternal())
         readiness.table.addDependency(of: child, on: dependency.slot)
         dependency.waiting += 1
         awaited[child, default: []].append(dependency)
@@ -90,16 +89,17 @@ extension ExternalDependencies {
 
     /// A child that others wait for was taken back, and keeps its slot as an external dependency.
     mutating func childTakenBack(_ child: ChildReference, in readiness: ReadinessStateMachine) {
+        let dependency = add(child.operation, slot: child.slot)
         // Some may have ended without having waited for it.
-        let dependents = readiness.table.records[child.slot].dependents.filter {
-            readiness.table.records[$0].phase != .gone
+        for dependent in readiness.table.records[child.slot].dependents
+        where readiness.table.records[dependent].phase != .gone {
+            dependency.waiting += 1
+            awaited[dependent, default: []].append(dependency)
         }
-        let dependency = add(
-            ExternalDependency(child.operation, slot: child.slot, waiting: dependents.count), child.operation)
-        for dependent in dependents { awaited[dependent, default: []].append(dependency) }
     }
 
-    private mutating func add(_ dependency: ExternalDependency, _ operation: Operation) -> ExternalDependency {
+    private mutating func add(_ operation: Operation, slot: Int) -> ExternalDependency {
+        let dependency = ExternalDependency(operation, slot: slot)
         dependencies[ObjectIdentifier(operation)] = dependency
         changes.toObserve.append(operation)
         return dependency
@@ -113,7 +113,6 @@ extension ExternalDependencies {
     ///
     /// - Returns: The slot that it had as an external dependency.
     mutating func adopted(_ operation: Operation) -> Int? {
-        if dependencies.isEmpty { return nil }
         guard let dependency = dependencies[ObjectIdentifier(operation)] else { return nil }
         removeExternalDependency(dependency)
         return dependency.slot

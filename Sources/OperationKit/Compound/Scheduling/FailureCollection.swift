@@ -18,7 +18,7 @@ final class ChildFailure: Sendable {
 }
 
 /// What a composite reports of its children.
-struct ChildFailures: Sendable {
+struct ChildFailures {
     /// One failure for each cause.
     var errors: [SuboperationError] = []
     /// What is responsible for all of them, if no child failed by itself, and each cause is outside the composite: the

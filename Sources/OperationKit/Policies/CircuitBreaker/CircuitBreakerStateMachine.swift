@@ -8,8 +8,8 @@
 ///
 /// Every state has a number, the calls that it lets through carry it, and only their outcomes count in it. So a call that
 /// began before the circuit opened, and succeeds late, does not close it.
-struct CircuitBreakerStateMachine: Sendable {
-    struct Configuration: Sendable {
+struct CircuitBreakerStateMachine {
+    struct Configuration {
         /// The circuit opens when at least this part of the calls in the window has failed.
         var failureRatio: Double
         /// With fewer calls in the window, it does not open.
@@ -22,20 +22,20 @@ struct CircuitBreakerStateMachine: Sendable {
         var trialCount: Int
     }
 
-    enum State: Equatable, Sendable {
+    enum State: Equatable {
         case closed
         case open(until: Duration)
         case halfOpen(inFlight: Int, succeeded: Int)
     }
 
-    enum Answer: Equatable, Sendable {
+    enum Answer: Equatable {
         /// The outcome of the call, which is known by the number of the state, has to be reported once.
         case allowed(Int)
         /// The time until another call may be let through is known if the circuit is open.
         case rejected(retryAfter: Duration?)
     }
 
-    enum Outcome: Sendable {
+    enum Outcome {
         case success
         /// A timeout is a failure, too.
         case failure
@@ -143,7 +143,7 @@ extension CircuitBreakerStateMachine.Configuration {
 ///
 /// The window is divided into ten parts, each of which counts as a whole until it has passed. So it has the last nine to ten
 /// tenths of its duration in it, and takes the same memory however much happens.
-struct SlidingWindow: Sendable {
+struct SlidingWindow {
     private static let partCount: Int64 = 10
 
     /// The length of a part, in nanoseconds.

@@ -60,7 +60,7 @@ final class ConditionGate: StartGate {
     }
 
     private func evaluated(_ answer: Result<ConditionResult, any Error>) {
-        _ = state.withLock { state -> State in
+        _ = state.withLock { state in
             if case .withdrawn = state { return state }
             return exchange(&state, with: .answered(answer))
         }
@@ -136,7 +136,7 @@ extension OperationCondition {
     /// - Throws: `PrerequisiteFailure` if the prerequisite does not succeed. `CancellationError` if the task is cancelled.
     func result(for operation: AsyncOperation) async throws -> ConditionResult {
         try Task.checkCancellation()
-        let prerequisite: Operation? = try await runUserClosure { self.prerequisite(for: operation) }
+        let prerequisite = try await runUserClosure { self.prerequisite(for: operation) }
         // The closure may have ended or cancelled the operation, and the thread that has started it may not have come to
         // cancelling the task then.
         if !operation.awaitsMain { unsafe withUnsafeCurrentTask { unsafe $0?.cancel() } }

@@ -148,7 +148,7 @@ extension RepeatOperation where Input == Void, Output == Void {
 
 /// A state machine that decides when the runs of a repeated operation begin: at multiples of an interval, counted from the
 /// begin of the first one. So they do not drift, however long the runs and the timers take.
-struct RepeatStateMachine: Sendable {
+struct RepeatStateMachine {
     private let interval: Duration
     /// At which multiple of the interval the current run was due.
     private var tick = 0

@@ -152,7 +152,7 @@ public enum ResourceError: Equatable, LocalizedError, CustomNSError, ReportedErr
 }
 
 /// The resources and circuit breakers that one operation requires, as a value.
-struct ResourceRequest: Sendable {
+struct ResourceRequest {
     /// The resources, and how long the operation waits for each at most.
     private(set) var resources: [(resource: OperationResource, duration: Duration?)] = []
     private(set) var circuitBreakers: [CircuitBreaker] = []

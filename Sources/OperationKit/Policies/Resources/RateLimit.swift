@@ -83,7 +83,7 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
 ///
 /// Each can be used again when the duration has passed since its use. So there are never more uses than permits in any time of
 /// that length, other than with a bucket that is refilled.
-struct RatePermits: Sendable {
+struct RatePermits {
     private let duration: Duration
     /// Whether ``returned(at:)`` is going to be reported.
     private var isArmed = false

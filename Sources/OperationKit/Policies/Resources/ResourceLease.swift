@@ -13,7 +13,7 @@ final class ResourceLease: StartGate, StartLease {
         case refused(any Error)
     }
 
-    private struct State: Sendable {
+    private struct State {
         var phase = Phase.idle
         weak var operation: AsyncOperation?
         var request: RequestID?
@@ -168,7 +168,7 @@ final class ResourceLease: StartGate, StartLease {
 
     func surroundingsChanged(of operation: AsyncOperation) {
         guard let holder = ResourcePool.shared.holder(around: operation) else { return }
-        let (refusal, others) = state.withLock { state -> (ResourceStateMachine.Refusal?, [ResourceLease]) in
+        let (refusal, others) = state.withLock { state in
             if let id = state.request { return ResourcePool.shared.enclosed(id, by: holder) }
             state.holder = holder
             return (nil, [])

@@ -13,7 +13,7 @@ struct MissingResource<Holder> {
 final class ResourcePool: Sendable {
     static let shared = ResourcePool()
 
-    private struct State: Sendable {
+    private struct State {
         var machine = ResourceStateMachine()
         var entries: [RequestID: WeakReference<ResourceLease>] = [:]
 

@@ -14,9 +14,9 @@
 ///
 /// Complexity: O(k log n) for n requests and k resources that an event concerns, for each request that is granted or looked at. A
 /// request from inside is looked at when the one resource has a free place that it lacked before.
-struct ResourceStateMachine: Sendable {
+struct ResourceStateMachine {
     /// What became of a request.
-    enum Answer: Equatable, Sendable {
+    enum Answer: Equatable {
         case granted(RequestID)
         /// It is granted, refused or ended later.
         case waiting(RequestID)
@@ -26,12 +26,12 @@ struct ResourceStateMachine: Sendable {
     }
 
     /// A composite around a request holds what that requires. There is no request any more.
-    struct Refusal: Equatable, Sendable {
+    struct Refusal: Equatable {
         let resource: ResourceID
         let holder: RequestID
     }
 
-    fileprivate struct Rank: Comparable, Sendable {
+    fileprivate struct Rank: Comparable {
         let priority: Int
         let arrival: Int
 
@@ -40,7 +40,7 @@ struct ResourceStateMachine: Sendable {
         }
     }
 
-    private struct Resource: Sendable {
+    private struct Resource {
         let limit: Int
         let maximumWaiting: Int
         let isRate: Bool
@@ -61,7 +61,7 @@ struct ResourceStateMachine: Sendable {
         var isFull: Bool { (freeCount == 0 || waitingCount > 0) && waitingCount >= maximumWaiting }
     }
 
-    private struct Request: Sendable {
+    private struct Request {
         let resources: [ResourceID]
         let rank: Rank
         let isComposite: Bool
@@ -80,12 +80,12 @@ struct ResourceStateMachine: Sendable {
 }
 
 /// Identifies a resource of a ``ResourceStateMachine``.
-struct ResourceID: Hashable, Sendable {
+struct ResourceID: Hashable {
     fileprivate let number: Int
 }
 
 /// Identifies a request for resources of a ``ResourceStateMachine``.
-struct RequestID: Hashable, Sendable {
+struct RequestID: Hashable {
     fileprivate let number: Int
 }
 

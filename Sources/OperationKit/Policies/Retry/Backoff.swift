@@ -114,7 +114,7 @@ public enum Jitter: Sendable, Hashable, CaseIterable {
 }
 
 /// The random delays of one operation, one after the other.
-struct JitteredDelays: Sendable {
+struct JitteredDelays {
     private let backoff: Backoff
     private let jitter: Jitter
     private let initial: Duration

@@ -122,7 +122,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
 
     /// Records the begin of an attempt, or its end. What is not kept is released after unlocking: errors may be of users' types.
     private func record(_ attempt: RetryAttempt) {
-        _ = lock.withLock { () -> RetryAttempt? in
+        _ = lock.withLock {
             if log.last?.number == attempt.number { log.removeLast() }
             log.append(attempt)
             return log.count > Self.keptCount ? log.removeFirst() : nil

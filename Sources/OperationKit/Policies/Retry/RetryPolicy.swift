@@ -225,9 +225,7 @@ extension RetryPolicy {
         let task = Task { try await body() }
         let timer = clock.timer
         let deadline = timer.arm(for: timer, after: attemptTimeout) { _ in task.cancel() }
-        let result = await withCancellationDelivered {
-            task.cancel()
-        } during: {
+        let result = await withCancellationDelivered(to: task.cancel) {
             await task.result
         }
         let hasExpired = !deadline.disarm()
