@@ -63,8 +63,7 @@ struct ChildProcessState: Sendable {
             termination = .killed
             return [.kill]
         }
-        let (limit, overflows) = now.addingWithOverflow(gracePeriod)
-        termination = .requested(killAt: overflows ? .seconds(Int64.max) : limit)
+        termination = .requested(killAt: now + gracePeriod)
         return []
     }
 
@@ -117,14 +116,6 @@ struct ChildProcessState: Sendable {
 
     private var isTerminating: Bool {
         if case .requested = termination { true } else { false }
-    }
-}
-
-extension Duration {
-    fileprivate func addingWithOverflow(_ other: Duration) -> (Duration, Bool) {
-        let (seconds, overflows) = components.seconds.addingReportingOverflow(other.components.seconds)
-        if overflows || seconds == .max { return (self, true) }
-        return (self + other, false)
     }
 }
 #endif

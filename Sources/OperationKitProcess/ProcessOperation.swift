@@ -123,7 +123,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         set { lock.withLock { settings.acceptedStatuses = newValue } }
     }
 
-    /// How long the program may take to end after it was asked to. The default is two seconds; zero, or less, for none.
+    /// How long the program may take to end after it was asked to. The default is two seconds; zero, or less, for none. More than a century
+    /// counts as a century.
     public var terminationGracePeriod: Duration {
         get { lock.withLock { settings.gracePeriod } }
         set { lock.withLock { settings.gracePeriod = newValue } }
@@ -138,7 +139,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     public override func main(input: Data) {
         guard hasReachedMain else { return }
         let (settings, earlier) = lock.withLock {
-            (self.settings, exchange(&gracePeriod, with: self.settings.gracePeriod))
+            (self.settings, exchange(&gracePeriod, with: min(self.settings.gracePeriod, .century)))
         }
         guard earlier == nil, !isFinished else { return }
         // Called inside `cancel()`, also while this method runs, which `didCancel()` would wait for.

@@ -81,9 +81,6 @@ struct InputPipe {
 
 /// How long lines go to the closures of a program. Can be used on any thread.
 final class LineDelivery: @unchecked Sendable {
-    /// Longer than any program takes to end, and no overflow.
-    private static let longest = Duration.seconds(1 << 30)
-
     private let lock = NSLock()
     private var end: ContinuousClock.Instant?
 
@@ -91,7 +88,7 @@ final class LineDelivery: @unchecked Sendable {
 
     /// Ends it after some time, unless it ends before.
     func end(after time: Duration) {
-        let end = ContinuousClock.now + min(max(time, .zero), Self.longest)
+        let end = ContinuousClock.now + max(time, .zero)
         lock.withLock { self.end = min(self.end ?? end, end) }
     }
 }

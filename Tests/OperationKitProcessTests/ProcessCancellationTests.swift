@@ -127,6 +127,17 @@ struct ProcessCancellationTests {
         #expect(status & 0x7f == SIGKILL)
     }
 
+    @Test("A grace period that the clock could not count to is one of a century")
+    func endlessGracePeriod() async {
+        await #expect(processExitsWith: .success) {
+            let operation = shell("trap 'exit 0' TERM; while true; do sleep 0.02; done")
+            operation.terminationGracePeriod = .seconds(Int64.max) * 2
+            operation.start()
+            operation.cancel()
+            try? await operation.finished()
+        }
+    }
+
     @Test("Calling `main(input:)` of an operation whose program runs does nothing")
     func mainByHand() async throws {
         let operation = shell("exec sleep 100")
