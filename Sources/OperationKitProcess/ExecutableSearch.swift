@@ -10,12 +10,17 @@ enum ExecutableSearch {
     ///   - environment: The environment of the program, whose `PATH` counts, if it has one; `nil` for that of this process.
     ///   - command: What errors call the program.
     /// - Returns: An absolute path.
-    /// - Throws: An error, if there is no such program, or none that may be executed.
+    /// - Throws: An error, if there is no such program, or none that may be executed. Relative paths lead nowhere if the current
+    ///   directory was removed.
     static func path(of name: String, environment: [String: String]?, command: String) throws(ProcessError) -> String {
         let current = FileManager.default.currentDirectoryPath
+        func absolute(_ path: String) -> String? {
+            path.hasPrefix("/") ? path : current.isEmpty ? nil : "\(current)/\(path)"
+        }
         if name.contains("/") {
-            let path = name.hasPrefix("/") ? name : current + "/" + name
-            guard FileManager.default.fileExists(atPath: path) else { throw .notFound(command: command) }
+            guard let path = absolute(name), FileManager.default.fileExists(atPath: path) else {
+                throw .notFound(command: command)
+            }
             guard isExecutable(path) else { throw .notExecutable(command: command, path: path) }
             return path
         }
@@ -23,7 +28,7 @@ enum ExecutableSearch {
         var refused: String?
         for folder in list.split(separator: ":", omittingEmptySubsequences: false) where !name.isEmpty {
             // The program may run in another directory.
-            let path = (folder.hasPrefix("/") ? String(folder) : "\(current)/\(folder)") + "/" + name
+            guard let path = absolute(String(folder)).map({ $0 + "/" + name }) else { continue }
             if isExecutable(path) { return path }
             if refused == nil, FileManager.default.fileExists(atPath: path) { refused = path }
         }

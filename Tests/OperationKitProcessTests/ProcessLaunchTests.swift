@@ -33,6 +33,20 @@ struct ProcessLaunchTests {
         #expect(output.text.hasSuffix("/deep"))
     }
 
+    @Test("Where the current directory was removed, a relative path is that of no program, and others run")
+    func removedDirectory() async {
+        await #expect(processExitsWith: .success) {
+            let folder = TemporaryFolder()
+            #expect(FileManager.default.changeCurrentDirectoryPath(folder.path))
+            try FileManager.default.removeItem(at: folder.url)
+            for (name, path) in [("bin/sh", "/bin"), ("./bin/sh", "/bin"), ("sh", "bin"), ("sh", "")] {
+                let operation = ProcessOperation(name, ["-c", "exit"], environment: ["PATH": path])
+                #expect(try await failure(of: operation) == .notFound(command: "\(name) -c exit"))
+            }
+            _ = try await OperationQueue().run(ProcessOperation("sh", ["-c", "exit"]))
+        }
+    }
+
     @Test("Characters that break lines or control a terminal are escaped in names of commands, as bash reads them")
     func controlCharacters() async throws {
         let argument = "\u{1b}[2Jä\u{7}\u{7f}\u{85}\u{2028}\u{2029}\t'\\\u{1}a"
