@@ -18,8 +18,10 @@ enum ExecutableSearch {
             path.hasPrefix("/") ? path : current.isEmpty ? nil : "\(current)/\(path)"
         }
         if name.contains("/") {
-            guard let path = absolute(name), FileManager.default.fileExists(atPath: path) else {
-                throw .notFound(command: command)
+            guard let path = absolute(name) else { throw .notFound(command: command) }
+            if unsafe access(path, F_OK) != 0, case let code = errno {
+                let isMissing = code == ENOENT || code == ENOTDIR
+                throw isMissing ? .notFound(command: command) : .launchFailed(command: command, code: code)
             }
             guard isExecutable(path) else { throw .notExecutable(command: command, path: path) }
             return path

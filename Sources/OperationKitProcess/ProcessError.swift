@@ -49,6 +49,8 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
             "The command “\(command)” was not started, because “\(path)” could not be opened: \(message(code))."
         case .launchFailed(let command, let code):
             "The command “\(command)” was not started: \(message(code))."
+                // The file itself has been found.
+                + (code == ENOENT ? " The program in its first line may be missing." : "")
         case .failed(let command, let termination, let standardError):
             standardError.isEmpty
                 ? "The command “\(command)” \(termination)."

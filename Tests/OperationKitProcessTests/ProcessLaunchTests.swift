@@ -85,6 +85,33 @@ struct ProcessLaunchTests {
             return
         }
         #expect([ENOEXEC, ENOENT].contains(code))
+        let isFirstLineBlamed = error.localizedDescription.hasSuffix("The program in its first line may be missing.")
+        #expect(isFirstLineBlamed == (code == ENOENT))
+    }
+
+    @Test("A path that leads nowhere is that of no program, and one that can't be followed has the error of the system")
+    func brokenPaths() async throws {
+        let file = try folder.file("file", "")
+        let link = folder.url.appendingPathComponent("link")
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: link)
+        for path in [folder.path + "/missing", file + "/program"] {
+            #expect(try await failure(of: ProcessOperation(path)) == .notFound(command: path))
+        }
+        #expect(
+            try await failure(of: ProcessOperation(link.path)) == .launchFailed(command: link.path, code: ELOOP))
+    }
+
+    @Test("A program in a folder that may not be searched is an error that says so")
+    func closedFolder() async throws {
+        let path = try folder.script("program", "#!/bin/sh\n")
+        #expect(unsafe chmod(folder.path, 0) == 0)
+        defer { _ = unsafe chmod(folder.path, 0o700) }
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            // The administrator may search it nevertheless.
+            if geteuid() == 0 { #expect(setuid(65_534) == 0) }
+            let error = try await failure(of: ProcessOperation(path))
+            #expect(error == .launchFailed(command: path, code: EACCES))
+        }
     }
 
     @Test("A path that is not one of this system, or would be cut, is an error, and no file is made")
