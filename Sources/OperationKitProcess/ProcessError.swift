@@ -56,7 +56,8 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
                 ? "The command “\(command)” \(termination)."
                 : "The command “\(command)” \(termination): \(standardError)"
         case .outputTooLarge(let command, let maximum):
-            "The command “\(command)” was ended, because it wrote more than \(maximum) bytes. Use lines or a file."
+            "The command “\(command)” was ended, because it wrote more than "
+                + (maximum == 1 ? "1 byte" : "\(maximum) bytes") + ". Use lines or a file."
         case .invalidVariable(let command, let name):
             "The command “\(command)” was not started, because the environment variable “\(name)” can't be set: "
                 + "names are not empty and have no “=”, and nothing contains a NUL character."

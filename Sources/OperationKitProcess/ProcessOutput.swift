@@ -76,12 +76,12 @@ public struct ProcessOutputDestination: Sendable {
 
     /// The output of the operation.
     ///
-    /// - Parameter maximumByteCount: How much there may be. If the program writes more, it is ended, and the operation ends with
-    ///   ``ProcessError/outputTooLarge(command:maximumByteCount:)``. What programs that it has left behind write after
-    ///   its exit does not count, and is kept as long as there is room.
+    /// - Parameter maximumByteCount: How much there may be; a negative number counts as 0. If the program writes more, it is ended, and the
+    ///   operation ends with ``ProcessError/outputTooLarge(command:maximumByteCount:)``. What programs that it has left behind write
+    ///   after its exit does not count, and is kept as long as there is room.
     /// - Returns: The destination.
     public static func captured(maximumByteCount: Int) -> ProcessOutputDestination {
-        ProcessOutputDestination(kind: .captured(maximumByteCount: maximumByteCount))
+        ProcessOutputDestination(kind: .captured(maximumByteCount: max(0, maximumByteCount)))
     }
 
     /// A closure that gets one line after the other.

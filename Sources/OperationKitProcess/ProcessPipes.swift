@@ -172,7 +172,7 @@ final class OutputPipe: @unchecked Sendable {
         if stream == 1 { lastBytes = (lastBytes + data).suffix(Self.tailLength + 1) }
         switch destination {
         case .captured(let maximum):
-            let room = max(0, maximum) - captured.count
+            let room = maximum - captured.count
             if ownCount > room { exceededLimit = maximum }
             guard exceededLimit == nil else { break }
             captured.append(data.prefix(room))

@@ -243,5 +243,9 @@ struct ProcessLaunchTests {
         let underlying = launch.userInfo[NSUnderlyingErrorKey] as? NSError
         #expect(launch.code == 6 && underlying?.domain == NSPOSIXErrorDomain && underlying?.code == Int(ENOMEM))
         #expect((failed as NSError).userInfo[NSUnderlyingErrorKey] == nil)
+        for (count, text) in [(0, "0 bytes."), (1, "1 byte."), (2, "2 bytes.")] {
+            let error = ProcessError.outputTooLarge(command: "ls", maximumByteCount: count)
+            #expect(error.localizedDescription.contains("it wrote more than \(text) "))
+        }
     }
 }
