@@ -62,15 +62,21 @@ enum RetryAfter {
 /// How requests are written in names and messages: without a query, a user and a password, which may be secret.
 enum RequestName {
     static func of(_ method: String?, _ url: URL?) -> String {
+        let method = (method ?? "GET").onOneLine
         guard let url, var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
-            return method ?? "GET"
+            return method
         }
         components.user = nil
         components.password = nil
         components.query = nil
         components.fragment = nil
-        return "\(method ?? "GET") \(components.string ?? "")"
+        return "\(method) \(components.string ?? "")"
     }
+}
+
+extension String {
+    /// The text for a message, with its line breaks and other control characters escaped.
+    var onOneLine: String { unicodeScalars.lazy.map { $0.escaped(asASCII: false) }.joined() }
 }
 
 // MARK: - Trying again

@@ -16,6 +16,7 @@ public import Foundation
 /// | the server has answered with a status below 400, or one of ``acceptedStatuses`` | its output |
 /// | it has answered with another status | ``HTTPError`` |
 /// | there is no answer, or only a part of one | ``TransferError`` |
+/// | its method or a header field can't be sent as it is | ``TransferError``, and nothing was sent |
 /// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
 ///
 /// Informational answers, those with a status below 200, are passed over.
@@ -25,6 +26,8 @@ public import Foundation
 /// Status 303 of any request but a HEAD, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body
 /// stay: the body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a
 /// ``TransferError``. So does a redirection without a URL.
+///
+/// On Linux, the `setValue` and `addValue` of a request ignore a value with a line break, which the operation can't see.
 ///
 /// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The
 /// `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds; `timeout` of the operation limits all of it.
@@ -56,15 +59,11 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
     public final override func main(input request: URLRequest) {
         guard hasReachedMain, lock.withLock({ exchange(&accepted, with: statuses) }) == nil, !isFinished else { return }
         if name == nil { name = RequestName.of(request.httpMethod, request.url) }
-        guard request.url != nil else {
-            finish(
-                withError: TransferError(
-                    method: request.httpMethod ?? "GET", url: nil, code: .badURL, message: "it has no URL."))
-            return
-        }
-        var request = request
-        request.timeoutInterval = Self.idleLimit(request.timeoutInterval)
         do {
+            // First: a change of a request without a URL ends the program.
+            if let flaw = request.flaw { throw TransferError(.badURL, flaw, of: request) }
+            var request = request
+            request.timeoutInterval = Self.idleLimit(request.timeoutInterval)
             try send(request)
         } catch {
             finish(withError: error)
@@ -111,5 +110,33 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
 
     final func accepts(_ response: HTTPResponse) -> Bool {
         response.status < 400 || lock.withLock { accepted }?.contains(response.status) == true
+    }
+}
+
+extension URLRequest {
+    /// What is wrong with a request that would not be sent as it is; `nil` if nothing is.
+    ///
+    /// Linux sends methods, names and values with line breaks, and what follows in them counts as another field or request. It leaves
+    /// out the rest of a value after a NUL character. The values may be secret.
+    fileprivate var flaw: String? {
+        if url == nil { return "it has no URL." }
+        if !(httpMethod ?? "GET").isToken { return "its method is not valid." }
+        for (field, value) in allHTTPHeaderFields ?? [:] {
+            if !field.isToken { return "the name of its header field “\(field.onOneLine)” is not valid." }
+            if value.unicodeScalars.contains(where: { "\0\n\r".unicodeScalars.contains($0) }) {
+                return "the value of its header field “\(field)” has a line break or a NUL character."
+            }
+        }
+        return nil
+    }
+}
+
+extension String {
+    /// Whether it can be a method or the name of a header field: RFC 9110, section 5.6.2.
+    fileprivate var isToken: Bool {
+        !isEmpty
+            && unicodeScalars.allSatisfy {
+                $0.isASCII && ($0.properties.isAlphabetic || "0123456789!#$%&'*+-.^_`|~".unicodeScalars.contains($0))
+            }
     }
 }

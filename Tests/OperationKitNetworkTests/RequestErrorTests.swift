@@ -7,6 +7,7 @@ import FoundationNetworking
 
 @Suite("Errors of requests", .hangGuard)
 struct RequestErrorTests {
+    private let queue = OperationQueue()
     private static let url = URL(string: "https://ada:secret@example.com/page?token=secret")!
     private static let unwritable = CocoaError(.fileWriteNoPermission)
 
@@ -54,6 +55,57 @@ struct RequestErrorTests {
         #expect(underlying?.domain == "OperationKit.TransferError")
         #expect(compound.error?.localizedDescription.contains(Self.errors[1].text) == true)
     }
+
+    // MARK: - What is sent
+
+    @Test(
+        "A header field that would end before its end is an error that names it, and nothing is sent",
+        arguments: [
+            ("Authorization", "secret\n", "Authorization"), ("X", "secret\r", "X"), ("X", "\r\nsecret: y", "X"),
+            ("X", "\0secret", "X"), ("X: y\r\nZ", "secret", #"X: y\r\nZ"#), ("X Y", "secret", "X Y"),
+            ("X:", "secret", "X:"), ("Ü", "secret", "Ü"), ("", "secret", ""),
+        ])
+    func badField(_ field: String, _ value: String, _ name: String) async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        defer { server.stop() }
+        var request = URLRequest(url: server.url())
+        // On Linux, `setValue` would ignore some of these.
+        request.allHTTPHeaderFields = ["Accept": "good", field: value]
+        let error = await #expect(throws: TransferError.self) { try await queue.run(DataTaskOperation(request)) }
+        #expect(error?.code == .badURL && error?.message.contains("“\(name)”") == true)
+        #expect(error?.localizedDescription.contains("secret") == false && server.requests.isEmpty)
+    }
+
+    @Test("A method that would end before its end is an error on one line, and nothing is sent")
+    func badMethod() async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        defer { server.stop() }
+        for method in ["GET /admin HTTP/1.1\r\nX: y\r\n\r\nGET", "GET\n", "GET\0", "GÉT", "(GET)", ""] {
+            var request = URLRequest(url: server.url())
+            request.httpMethod = method
+            let operation = DataTaskOperation(request)
+            let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
+            #expect(error?.code == .badURL && error?.message.contains("its method") == true)
+            for text in [operation.name, error?.localizedDescription] {
+                #expect(text?.utf8.contains { $0 < 32 } == false)
+            }
+        }
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test("Any method and field that are tokens are sent, with any value on one line")
+    func tokens() async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        defer { server.stop() }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "M-SEARCH.!#$%&'*+^_`|~9"
+        request.setValue("a\tb: c", forHTTPHeaderField: "x-!#$%&'*+.^_`|~9")
+        try await queue.run(DataTaskOperation(request))
+        #expect(server.requests.map(\.method) == ["M-SEARCH.!#$%&'*+^_`|~9"])
+        #expect(server.requests.first?.headers["x-!#$%&'*+.^_`|~9"] == "a\tb: c")
+    }
+
+    // MARK: - What comes
 
     #if os(Linux)
     @Test(
