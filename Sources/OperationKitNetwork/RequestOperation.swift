@@ -63,6 +63,7 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
             // First: a change of a request without a URL ends the program.
             if let flaw = request.flaw { throw TransferError(.badURL, flaw, of: request) }
             var request = request
+            request.url = request.url?.withLowercaseScheme
             request.timeoutInterval = Self.idleLimit(request.timeoutInterval)
             try send(request)
         } catch {
@@ -138,5 +139,13 @@ extension String {
             && unicodeScalars.allSatisfy {
                 $0.isASCII && ($0.properties.isAlphabetic || "0123456789!#$%&'*+-.^_`|~".unicodeScalars.contains($0))
             }
+    }
+}
+
+extension URL {
+    /// Linux refuses a scheme with capitals.
+    fileprivate var withLowercaseScheme: URL {
+        guard let scheme, scheme != scheme.lowercased() else { return self }
+        return URL(string: scheme.lowercased() + absoluteString.dropFirst(scheme.count)) ?? self
     }
 }

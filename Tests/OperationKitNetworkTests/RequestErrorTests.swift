@@ -105,6 +105,20 @@ struct RequestErrorTests {
         #expect(server.requests.first?.headers["x-!#$%&'*+.^_`|~9"] == "a\tb: c")
     }
 
+    @Test("The scheme of a request, and of a redirection, may have capitals", arguments: ["HTTP", "Http"])
+    func scheme(_ scheme: String) async throws {
+        let server = try LoopbackServer { request in
+            request.path == "/first"
+                ? [.response(302, headers: ["Location": "\(scheme)://\(request.headers["host"] ?? "")/a%20b?c"])]
+                : [.response(Data(request.path.utf8))]
+        }
+        defer { server.stop() }
+        let direct = try #require(URL(string: "\(scheme)://127.0.0.1:\(server.port)/a%20b?c#d"))
+        for url in [direct, server.url("/first")] {
+            #expect(try await queue.run(DataTaskOperation(url)).text == "/a%20b?c")
+        }
+    }
+
     // MARK: - What comes
 
     #if os(Linux)
