@@ -52,8 +52,8 @@ public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked S
 public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked Sendable {
     private let source: RequestBody.Source
 
-    /// Creates an operation that sends a file. A file that does not exist, or a URL of something else, ends it with a ``TransferError``. A
-    /// URL without a scheme is a path.
+    /// Creates an operation that sends a file. What is no file, or can't be read, ends it with a ``TransferError``. A URL without a scheme
+    /// is a path.
     public init(_ request: URLRequest? = nil, fromFile file: URL, name: String? = nil) {
         source = .file(file.asFile)
         super.init(request, name: name)
@@ -67,7 +67,7 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
 
     override func send(_ request: URLRequest) throws {
         if case .file(let file) = source, !Self.isFile(file) {
-            throw TransferError(.fileDoesNotExist, "there is no file “\(file.place)”.", of: request)
+            throw TransferError(.fileDoesNotExist, "“\(file.place)” is no file that can be read.", of: request)
         }
         start(BodyTransfer(request, for: self, sending: source))
     }

@@ -283,7 +283,7 @@ struct RequestTests {
         let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
         #expect(error?.code == .fileDoesNotExist)
         let name = place.replacingOccurrences(of: "file://", with: "")
-        #expect(error?.localizedDescription.hasSuffix("there is no file “\(name)”.") == true)
+        #expect(error?.localizedDescription.hasSuffix("“\(name)” is no file that can be read.") == true)
     }
 
     @Test("URLs without a scheme are paths, of files that are sent and of destinations")
