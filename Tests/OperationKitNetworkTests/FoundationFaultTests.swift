@@ -28,6 +28,15 @@ struct FoundationFaultTests {
         }
     }
 
+    @Test("An IPv6 address is no URL for it: remove the warning from the documentation once it is one")
+    func addressInBrackets() async throws {
+        let url = try #require(URL(string: "http://[::1]:9/"))
+        let error = await #expect(throws: TransferError.self) {
+            try await OperationQueue().run(DataTaskOperation(url))
+        }
+        #expect(error?.code == .badURL)
+    }
+
     @Test("A server that announces far more than comes, but less than that, is an error")
     func longLength() async throws {
         let server = try LoopbackServer { _ in
