@@ -36,7 +36,7 @@ public struct TransferError: Sendable, LocalizedError, CustomNSError, ReportedEr
         }
     }
 
-    package func text(depth: Int) -> String { "“\(RequestName.of(method, url))” was not answered: \(message)" }
+    package func text(depth: Int) -> String { "“\(RequestName.of(method, url))” failed: \(message)" }
 
     package var underlyingError: (any Error)? { NSError(domain: NSURLErrorDomain, code: code.rawValue) }
 }
@@ -48,7 +48,7 @@ extension TransferError {
         let code = Self.code((error as? URLError)?.code ?? .unknown, words)
         self.init(
             method: request.httpMethod ?? "GET", url: request.url, code: code,
-            message: Self.explanation(code, words))
+            message: Self.explanation(code, words, request))
     }
 
     /// What is wrong with a request or its answer, found by an operation itself.
@@ -75,13 +75,14 @@ extension TransferError {
     }
 
     /// What Foundation says, or more where that is too little.
-    private static func explanation(_ code: URLError.Code, _ words: String) -> String {
+    private static func explanation(_ code: URLError.Code, _ words: String, _ request: URLRequest) -> String {
         let sentence = words.hasSuffix(".") ? words : words + "."
         return switch code {
         case .badURL: "its URL is not valid."
         case .unsupportedURL: "its URL, or one to which it was redirected, is none of HTTP."
         case .dataLengthExceedsMaximum: "a request with the method GET has no body."
-        case .timedOut: "nothing came for too long."
+        case .timedOut:
+            "nothing came for too long: the limit is \(Duration.seconds(request.timeoutInterval).shortText)."
         case .networkConnectionLost: "the connection was reset."
         case .cannotParseResponse: "the answer can't be read: \(sentence)"
         case .badServerResponse: "the server closed the connection, or redirected to no URL."

@@ -210,7 +210,7 @@ struct RedirectionTests {
         #expect(error?.code == .requestBodyStreamExhausted)
         #expect(
             error?.localizedDescription
-                == "“POST \(server.url("/first"))” was not answered: it was redirected, and a stream can't be sent twice."
+                == "“POST \(server.url("/first"))” failed: it was redirected, and a stream can't be sent twice."
         )
         #expect(server.requests.count == 1)
     }

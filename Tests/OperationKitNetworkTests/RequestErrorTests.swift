@@ -23,7 +23,7 @@ struct RequestErrorTests {
             (
                 TransferError(method: "PUT", url: url, code: .timedOut, message: "It took too long."), "TransferError",
                 1,
-                "“PUT https://example.com/page” was not answered: It took too long.", NSURLErrorDomain
+                "“PUT https://example.com/page” failed: It took too long.", NSURLErrorDomain
             ),
             (
                 DownloadError.destinationInUse(file), "DownloadError", 1,

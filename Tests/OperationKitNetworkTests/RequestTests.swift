@@ -135,7 +135,7 @@ struct RequestTests {
             try await queue.run(DataTaskOperation(server.url("/x")))
         }
         #expect(
-            error?.localizedDescription.hasPrefix("“GET http://127.0.0.1:\(server.port)/x” was not answered: ") == true)
+            error?.localizedDescription.hasPrefix("“GET http://127.0.0.1:\(server.port)/x” failed: ") == true)
         #expect(error?.isTransient == (fault != .garbage), "\(error?.code.rawValue as Any)")
         #expect((error?.code == .cannotParseResponse) == (fault == .garbage))
         #expect((error?.message.hasPrefix("the answer can't be read: ") == true) == (fault == .garbage))
@@ -242,7 +242,7 @@ struct RequestTests {
         defer { server.stop() }
         let operation = DataTaskOperation(request(server.url(), timeout: 0.5))
         let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
-        #expect(error?.code == .timedOut)
+        #expect(error?.code == .timedOut && error?.message == "nothing came for too long: the limit is 1 s.")
     }
 
     // MARK: - Uploads

@@ -30,7 +30,7 @@ struct SecureRequestTests {
             try await queue.run(DataTaskOperation(secure(server)))
         }
         #expect(
-            error?.localizedDescription.hasPrefix("“GET https://127.0.0.1:\(server.port)/x” was not answered: ")
+            error?.localizedDescription.hasPrefix("“GET https://127.0.0.1:\(server.port)/x” failed: ")
                 == true)
         #expect(error?.code == .secureConnectionFailed || fault != .plainText, "\(error?.code.rawValue as Any)")
         #expect(error?.isTransient == (fault != .plainText), "\(error?.code.rawValue as Any)")
