@@ -1,4 +1,5 @@
 import Foundation
+import OperationKit
 
 /// A clock whose time passes when a test says so.
 ///
@@ -36,17 +37,17 @@ public final class ManualClock: Clock, Sendable {
         public var description: String { "\(offset)" }
     }
 
-    private struct Sleeper {
-        let id: UInt64
-        let deadline: Instant
-        let continuation: CheckedContinuation<Bool, Never>
+    /// A task that is about to sleep, or sleeps. Used with the lock held.
+    private final class Sleeper: @unchecked Sendable {
+        /// Where it is among those that sleep; `nil` before.
+        var place: HeapElementID?
     }
 
-    /// A task that waits until so many sleep that are due within a duration.
+    /// A task that waits until so many sleep, the first of which is due within a duration, if there is one.
     private struct Watcher {
         let id: UInt64
         let count: Int
-        let duration: Duration
+        let duration: Duration?
         let continuation: CheckedContinuation<Void, Never>
     }
 
@@ -55,19 +56,21 @@ public final class ManualClock: Clock, Sendable {
         /// To where it is being advanced; the same as `now` otherwise.
         var goal = Instant(offset: .zero)
         /// In the order in which they are due, and those that are due at the same time in the order of their arrival.
-        var sleepers: [Sleeper] = []
+        var sleepers = IndexedHeap<Instant, CheckedContinuation<Bool, Never>>()
         var watchers: [Watcher] = []
         var lastID: UInt64 = 0
 
-        /// Whether so many sleep that are due within a duration.
-        func has(_ count: Int, within duration: Duration) -> Bool {
-            sleepers.prefix { $0.deadline.offset - now.offset <= duration }.count >= count
+        /// Whether so many sleep, and the first of them is due within a duration, if there is one.
+        func has(_ count: Int, within duration: Duration?) -> Bool {
+            if sleepers.count < count { return false }
+            guard let duration, let first = sleepers.first else { return true }
+            return now.duration(to: first.key) <= duration
         }
 
         /// Takes those out whose wait is over.
         mutating func takeSatisfied() -> [Watcher] {
             let satisfied = watchers.filter { has($0.count, within: $0.duration) }
-            watchers.removeAll { watcher in satisfied.contains { $0.id == watcher.id } }
+            if !satisfied.isEmpty { watchers = watchers.filter { !has($0.count, within: $0.duration) } }
             return satisfied
         }
 
@@ -86,13 +89,21 @@ public final class ManualClock: Clock, Sendable {
     public init() {}
 
     /// The time.
-    public var now: Instant { change { $0 }.now }
+    public var now: Instant { change { $0.now } }
 
     /// Zero: every instant can be reached.
     public var minimumResolution: Duration { .zero }
 
     /// When those that sleep are due, earliest first.
-    public var deadlines: [Duration] { change { $0 }.sleepers.map(\.deadline.offset) }
+    public var deadlines: [Duration] {
+        var sleepers = change { $0.sleepers }
+        var deadlines: [Duration] = []
+        while let first = sleepers.first {
+            deadlines.append(first.key.offset)
+            _ = sleepers.popFirst()
+        }
+        return deadlines
+    }
 
     // MARK: - Advancing
 
@@ -129,21 +140,21 @@ public final class ManualClock: Clock, Sendable {
             state.goal = goal(state.goal)
             return state.goal
         }
-        while let sleeper = next(until: instant) { sleeper.continuation.resume(returning: true) }
+        while let sleeper = next(until: instant) { sleeper.resume(returning: true) }
         // What sleeps on may be due within a duration now.
         for watcher in change({ $0.takeSatisfied() }) { watcher.continuation.resume() }
     }
 
     /// Returns the next sleeper that is due, at its time; without one, the time is that instant.
-    private func next(until instant: Instant) -> Sleeper? {
+    private func next(until instant: Instant) -> CheckedContinuation<Bool, Never>? {
         change { state in
-            guard let first = state.sleepers.first, first.deadline <= instant else {
+            guard let first = state.sleepers.first, first.key <= instant else {
                 // What was resumed may have let more time pass already.
                 state.now = max(state.now, instant)
                 return nil
             }
-            state.now = max(state.now, first.deadline)
-            return state.sleepers.removeFirst()
+            state.now = max(state.now, first.key)
+            return state.sleepers.popFirst()
         }
     }
 
@@ -154,30 +165,25 @@ public final class ManualClock: Clock, Sendable {
     /// - Throws: `CancellationError` if the task is cancelled before.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         try Task.checkCancellation()
-        let id = change { $0.makeID() }
+        let sleeper = Sleeper()
         let isDue = await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                add(Sleeper(id: id, deadline: deadline, continuation: continuation))
-            }
+            await withCheckedContinuation { add(sleeper, until: deadline, $0) }
         } onCancel: {
-            let sleeper = change { state -> Sleeper? in
-                state.sleepers.firstIndex { $0.id == id }.map { state.sleepers.remove(at: $0) }
-            }
-            sleeper?.continuation.resume(returning: false)
+            let continuation = change { state in sleeper.place.flatMap { state.sleepers.remove($0) } }
+            continuation?.resume(returning: false)
         }
         if !isDue { throw CancellationError() }
     }
 
-    private func add(_ sleeper: Sleeper) {
+    private func add(_ sleeper: Sleeper, until deadline: Instant, _ continuation: CheckedContinuation<Bool, Never>) {
         let (answer, satisfied) = change { state -> (Bool?, [Watcher]) in
             // Read with the lock held. A cancellation is marked first, and then looks for the sleeper.
             if Task.isCancelled { return (false, []) }
-            if sleeper.deadline <= state.now { return (true, []) }
-            let index = state.sleepers.firstIndex { $0.deadline > sleeper.deadline } ?? state.sleepers.endIndex
-            state.sleepers.insert(sleeper, at: index)
+            if deadline <= state.now { return (true, []) }
+            sleeper.place = state.sleepers.insert(continuation, key: deadline)
             return (nil, state.takeSatisfied())
         }
-        if let answer { sleeper.continuation.resume(returning: answer) }
+        if let answer { continuation.resume(returning: answer) }
         for watcher in satisfied { watcher.continuation.resume() }
     }
 
@@ -187,10 +193,10 @@ public final class ManualClock: Clock, Sendable {
     ///
     /// - Parameter count: How many have to sleep at least.
     public func sleepers(atLeast count: Int = 1) async {
-        await sleepers(atLeast: count, within: .seconds(Int64.max))
+        await sleepers(atLeast: count, within: nil)
     }
 
-    private func sleepers(atLeast count: Int, within duration: Duration) async {
+    private func sleepers(atLeast count: Int, within duration: Duration?) async {
         let id = change { $0.makeID() }
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

@@ -108,6 +108,19 @@ struct DoubleTests {
         #expect(times.value == [1, 2, 3].map { .seconds($0) } && clock.now.offset == .seconds(5))
     }
 
+    // A minute is a hundred times as long as it takes, and shorter than it took when each looked at all others.
+    @Test("Many tasks can sleep on a manual clock, and wake or be cancelled", .timeLimit(.minutes(1)))
+    func manySleepers() async {
+        let (clock, count) = (ManualClock(), 20_000)
+        for isCancelled in [false, true] {
+            let sleeps = (1...count).map { seconds in Task { try await clock.sleep(for: .seconds(seconds)) } }
+            await clock.sleepers(atLeast: count)
+            if isCancelled { for sleep in sleeps { sleep.cancel() } } else { clock.advance(by: .seconds(count)) }
+            for sleep in sleeps { #expect(((try? await sleep.value) == nil) == isCancelled) }
+            #expect(clock.deadlines.isEmpty)
+        }
+    }
+
     @Test("A recorder writes down events as values")
     func recorder() async {
         let recorder = EventRecorder()

@@ -2,7 +2,7 @@
 /// before its turn.
 ///
 /// Complexity: insertions and removals cost O(log n). The memory of many elements is given back when the last of them goes.
-struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
+package struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
     /// Where an element stays while its place in the heap changes.
     private struct Slot {
         var element: Element?
@@ -27,17 +27,19 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
     private var freeSlots: [Int] = []
     private var lastInsertion: UInt64 = 0
 
-    var count: Int { nodes.count }
+    package init() {}
+
+    package var count: Int { nodes.count }
     var isEmpty: Bool { nodes.isEmpty }
 
     /// The first element in the order, with its key.
-    var first: (key: Key, element: Element)? {
+    package var first: (key: Key, element: Element)? {
         guard let node = nodes.first, let element = slots[node.slot].element else { return nil }
         return (node.key, element)
     }
 
     /// - Returns: The identifier under which the element can be removed.
-    mutating func insert(_ element: Element, key: Key) -> HeapElementID {
+    package mutating func insert(_ element: Element, key: Key) -> HeapElementID {
         lastInsertion += 1
         let entry = Slot(element: element, place: nodes.count)
         let slot = freeSlots.popLast() ?? slots.count
@@ -47,12 +49,12 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
         return HeapElementID(slot: slot, insertion: lastInsertion)
     }
 
-    mutating func popFirst() -> Element? {
+    package mutating func popFirst() -> Element? {
         nodes.isEmpty ? nil : remove(at: 0)
     }
 
     /// - Returns: The element, or `nil` if it is not there any more.
-    mutating func remove(_ id: HeapElementID) -> Element? {
+    package mutating func remove(_ id: HeapElementID) -> Element? {
         guard id.slot < slots.count, slots[id.slot].element != nil else { return nil }
         let place = slots[id.slot].place
         return nodes[place].insertion == id.insertion ? remove(at: place) : nil
@@ -105,7 +107,7 @@ struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
 }
 
 /// Identifies an element of an ``IndexedHeap``. An identifier is not used again.
-struct HeapElementID: Hashable {
+package struct HeapElementID: Hashable {
     fileprivate let slot: Int
     fileprivate let insertion: UInt64
 }
