@@ -58,6 +58,30 @@ import OperationKitTestSupport
         #expect(Set(log.events) == ["prepared", "closure"])
     }
 
+    @Test("The sequence of a map is read on the main actor, to which its closures may belong", arguments: [1, 2])
+    func sequences(limit: Int) async throws {
+        let model = Model()
+        func numbers() -> some Sequence<Int> {
+            [1, 2, 3].lazy.map { number in
+                model.show("\(number)")
+                return number
+            }
+        }
+        let queue = OperationQueue()
+        #expect(try await queue.map(numbers(), limit: limit) { $0 + 1 } == [2, 3, 4])
+        #expect(try await queue.mapToResults(numbers(), limit: limit) { $0 + 1 }.count == 3)
+        #expect(model.text == "3")
+    }
+
+    @Test("The sequence of a collection operation whose method is asynchronous is read on the main actor")
+    func longSequence() async throws {
+        let words = sequence(first: "a") { word in
+            MainActor.assertIsolated()
+            return word.count < 3 ? word + "a" : nil
+        }
+        #expect(try await Lengths().performOperation(onEach: words).isEmpty)
+    }
+
     @Test("A collection is worked on by a type that says nonisolated")
     func collections() async {
         let errors = await Lengths().performOperation(on: ["a", ""])

@@ -11,8 +11,9 @@ extension CollectionOperation {
     /// item or batch method is called, even if the type has its own `performOperation(on:completion:)`.
     ///
     /// The sequence is read one item at a time, by the thread of a dispatch queue that performs the item. Neither the
-    /// caller's task nor its task-local values are there. Only if the items are performed in tasks, because their
-    /// method is `async` or there is a ``retryPolicy``, the sequence is read in the task of the caller.
+    /// caller's task nor its task-local values are there, and closures of a lazy sequence have to be `@Sendable`, which the
+    /// compiler does not see everywhere. Only if the items are performed in tasks, because their method is `async` or there is a
+    /// ``retryPolicy``, the sequence is read in the task of the caller, on its actor.
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
     /// in flight have ended. These are cancelled if their method is `async`. Nothing is thrown if the end of the
@@ -69,7 +70,7 @@ extension CollectionOperation {
     ) async throws where Items.Element == CollectionType {
         let strategy = try CollectionStrategy(of: self)
         var iterator = sequence.makeAsyncIterator()
-        try await performOperation(by: strategy, next: { try await iterator.next() }, failed: failed)
+        try await performOperation(by: strategy, next: { @concurrent in try await iterator.next() }, failed: failed)
     }
 
     /// Performs the operation on all items of a sequence, without loading it whole, and returns those that failed.
@@ -80,7 +81,7 @@ extension CollectionOperation {
     ///     func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
     /// }
     ///
-    /// let failures = try await Import().performOperation(onEach: (1...1_000_000).lazy.map { $0 * 2 })
+    /// let failures = try await Import().performOperation(onEach: (1...1_000_000).lazy.map { @Sendable in $0 * 2 })
     /// assert(failures.isEmpty)
     /// ```
     ///
@@ -117,7 +118,8 @@ extension CollectionOperation {
 extension CollectionOperation {
     /// Performs batches in tasks, as many at a time as the strategy allows.
     private nonisolated(nonsending) func performOperation(
-        by strategy: CollectionStrategy<CollectionType>, next: () async throws -> CollectionType?,
+        by strategy: CollectionStrategy<CollectionType>,
+        next: nonisolated(nonsending) () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
         let (size, names, method) = (strategy.batchSize, strategy.names, strategy.method)

@@ -6,15 +6,17 @@
 /// child task each.
 ///
 /// - Parameters:
+///   - isolation: The actor of the caller.
 ///   - limit: The maximum number of items in flight, at least 1.
 ///   - suspension: Keeps items from starting while it is suspended. `nil` if the run cannot be suspended.
-///   - next: Returns the next item, or `nil` at the end. Called in the current task.
+///   - next: Returns the next item, or `nil` at the end. Called in the current task, on its actor.
 ///   - perform: Performs an item, which is identified by its index.
 ///   - ended: Takes the answers, in the order in which the items end. Called in the current task. If it returns
 ///     `false`, no further item starts, and those in flight are cancelled.
 /// - Throws: `CancellationError` if the task is cancelled before the end was reached or an item has stopped the others.
-nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendable>(
-    limit: Int, suspension: Suspension? = nil, next: () async -> Item?,
+func forEachConcurrently<Item: Sendable, Answer: Sendable>(
+    isolation: isolated (any Actor)? = #isolation, limit: Int, suspension: Suspension? = nil,
+    next: nonisolated(nonsending) () async -> Item?,
     perform: @escaping @Sendable (_ index: Int, _ item: Item) async -> Answer,
     ended: (_ index: Int, _ answer: Answer) -> Bool
 ) async throws {
@@ -32,6 +34,8 @@ nonisolated(nonsending) func forEachConcurrently<Item: Sendable, Answer: Sendabl
     }
     // The task that waits for the end of a suspension returns `nil`.
     let wasCancelled = await withTaskGroup(of: (index: Int, answer: Answer)?.self) { group in
+        // Otherwise the items, whose closures may belong to an actor, would not be read there.
+        _ = isolation
         var index = 0
         var inFlight = 0
         /// The item that starts next, once it is known.

@@ -45,6 +45,8 @@ extension CompoundOperation {
 extension CompoundOperation {
     /// Adds a synchronous block as a child.
     ///
+    /// For work on the main actor, add a `TaskOperation { @MainActor in … }`.
+    ///
     /// - Parameters:
     ///   - name: The name of the child, for messages and errors.
     ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children.
