@@ -125,8 +125,13 @@ extension Error {
     /// - Returns: The text of a nesting error to that depth, and the description of any other error as a sentence, or
     ///   as an empty text.
     func description(depth: Int) -> String {
-        (self as? any NestingError)?.text(depth: depth)
-            ?? ((self as? any LocalizedError)?.errorDescription ?? localizedDescription).asSentence
+        (self as? any NestingError)?.text(depth: depth) ?? eventText.asSentence
+    }
+
+    /// What the error says: its sentence, or that of Foundation, or else its value, for which Foundation has only a number.
+    package var eventText: String {
+        (self as? any LocalizedError)?.errorDescription
+            ?? (self is any CustomNSError || type(of: self) is NSError.Type ? localizedDescription : "\(self)")
     }
 
     /// Returns an error that is inside another one as Objective-C would see it.

@@ -19,15 +19,16 @@ enum OperationStatus: Equatable {
         switch self {
         case .notStarted: "not started"
         case .starting: "starting"
-        case .waiting(let description, let age): description + Self.text(", executing for ", age)
-        case .executing(let age): "executing" + Self.text(" for ", age)
-        case .draining(let rest, let age): "told to end, waiting for its \(rest)" + Self.text(", executing for ", age)
+        // The time stands first, so that it is not that of an operation which the rest is about.
+        case .waiting(let description, let age): Self.prefix(age) + description
+        case .executing(let age): age.map { "executing for \($0.shortText)" } ?? "executing"
+        case .draining(let rest, let age): Self.prefix(age) + "told to end, waiting for its \(rest)"
         case .finishing: "delivering its outcome"
         case .finished: "finished"
         }
     }
 
-    private static func text(_ start: String, _ age: Duration?) -> String { age.map { start + $0.shortText } ?? "" }
+    private static func prefix(_ age: Duration?) -> String { age.map { "executing for \($0.shortText), " } ?? "" }
 }
 
 extension Operation {

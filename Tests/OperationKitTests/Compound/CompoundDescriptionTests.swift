@@ -87,7 +87,7 @@ import OperationKitTestSupport
         if isCancelled { compound.cancel() } else { compound.finish() }
         let state = isCancelled ? "cancelled, executing" : "told to end, waiting for its children"
         #expect(
-            withoutAges(compound).replacingOccurrences(of: "children, executing, 0", with: "children, 0") == """
+            withoutAges(compound).replacingOccurrences(of: "executing, told", with: "told") == """
                 “Sync”: \(state), 0 of 1 children have ended
                   “stubborn”: cancelled, executing
                 """)

@@ -120,7 +120,7 @@ import OperationKitTestSupport
         let error = CompoundOperationError.cancelled(name: "c", errors: [], reason: Worded(reason))
         #expect(error.localizedDescription == "“c” was cancelled" + end)
         // Two levels.
-        #expect(Self.nested(1, error).localizedDescription == "“c0”: 1 operation failed: “c” was cancelled" + end)
+        #expect(Self.nested(1, error).localizedDescription == "“c0”: 1 operation failed: “n0”: “c” was cancelled" + end)
         let failure = SuboperationError(name: "a", index: 0, error: Worded("Stop!"))
         let failed = CompoundOperationError.cancelled(name: "c", errors: [failure], reason: Worded(reason))
         #expect(
@@ -160,7 +160,36 @@ import OperationKitTestSupport
             sentences("macro", stopped) == expected("macro", "failed: “Sync” was cancelled (No time)."))
         // However deep it is.
         let deep = Self.nested(9, stopped).localizedDescription
-        #expect(deep.hasSuffix(" 1 operation failed: “Sync” was cancelled (No time)."), "\(deep)")
+        #expect(deep.hasSuffix(" 1 operation failed: “n0”: “Sync” was cancelled (No time)."), "\(deep)")
+    }
+
+    private enum Declined: Error { case card(number: Int) }
+
+    private struct Worded2: Error, CustomStringConvertible { let description = "relation “orders” does not exist" }
+
+    @Test("An error without a sentence is described by its value, and one of Foundation by its own sentence")
+    func values() {
+        func text(_ error: any Error) -> String {
+            SuboperationError(name: "pay", index: 0, error: error).localizedDescription
+        }
+        #expect(text(Declined.card(number: 51)) == "“pay” failed: card(number: 51).")
+        #expect(text(Worded2()) == "“pay” failed: relation “orders” does not exist.")
+        let converted = NSError(domain: "Bank", code: 7, userInfo: [NSLocalizedDescriptionKey: "The bank is closed."])
+        for error in [converted, CocoaError(.fileNoSuchFile), POSIXError(.EACCES)] as [any Error] {
+            #expect(text(error).hasPrefix("“pay” failed: \(error.localizedDescription.dropLast())"))
+        }
+    }
+
+    @Test("The entry of a child that ended with the error of another compound has the names of both")
+    func passedOn() {
+        let failure = SuboperationError(name: "rome", index: 0, error: TestError.first)
+        let photos = CompoundOperationError.suboperationFailure(name: "photos", errors: [failure])
+        func text(_ name: String) -> String {
+            let failure = SuboperationError(name: name, index: 0, error: photos)
+            return CompoundOperationError.suboperationFailure(name: "night", errors: [failure]).localizedDescription
+        }
+        #expect(text("photos").hasPrefix("“night”: 1 operation failed: “photos”: 1 operation failed: “rome”: "))
+        #expect(text("sync").hasPrefix("“night”: 1 operation failed: “sync”: “photos”: 1 operation failed: “rome”: "))
     }
 
     @Test("A description asks the innermost error for its own a few times, however deep that is")

@@ -22,11 +22,11 @@ import OperationKitTimelines
             (OperationStatus.notStarted, "not started"),
             (.starting, "starting"),
             (.waiting("waiting for “a”", nil), "waiting for “a”"),
-            (.waiting("waiting for “a”", .seconds(31)), "waiting for “a”, executing for 31 s"),
+            (.waiting("waiting for “a”", .seconds(31)), "executing for 31 s, waiting for “a”"),
             (.executing(nil), "executing"),
             (.executing(.seconds(31)), "executing for 31 s"),
             (.draining("children", nil), "told to end, waiting for its children"),
-            (.draining("work", .seconds(31)), "told to end, waiting for its work, executing for 31 s"),
+            (.draining("work", .seconds(31)), "executing for 31 s, told to end, waiting for its work"),
             (.finishing, "delivering its outcome"),
             (.finished, "finished"),
         ])
@@ -60,7 +60,7 @@ import OperationKitTimelines
         await begun.opened()
         block.finish()
         #expect(
-            withoutAges(block).replacingOccurrences(of: ", executing", with: "")
+            withoutAges(block).replacingOccurrences(of: "executing, ", with: "")
                 == "“block”: told to end, waiting for its work")
         mayEnd.open()
         try await block.finished()

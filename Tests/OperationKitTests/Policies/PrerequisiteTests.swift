@@ -238,8 +238,8 @@ import OperationKitTestSupport
         work.start()
         // That “login” waits is known a moment after the resource knows.
         let description =
-            "“work”: running “login” for its condition “signed in”, which is waiting for exclusive access to “database”, held by “import”"
-        await eventually("is \(work.debugDescription)") { work.debugDescription.hasPrefix(description) }
+            "running “login” for its condition “signed in”, which is waiting for exclusive access to “database”, held by “import”"
+        await eventually("is \(work.debugDescription)") { work.debugDescription.hasSuffix(description) }
         holder.finish()
         try await work.finished()
     }

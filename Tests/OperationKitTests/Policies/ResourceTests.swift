@@ -58,8 +58,8 @@ extension EventLog {
         both.require(network, within: .seconds(1))
         for operation in [holder, both, next] { operation.start() }
         #expect(
-            next.debugDescription.hasPrefix(
-                "“next”: waiting for exclusive access to “database”, after “both”"))
+            withoutAges(next).hasSuffix(
+                "waiting for exclusive access to “database”, after “both”"))
         await clock.pass(.seconds(1))
         await #expect(throws: ResourceError.self) { try await both.finished() }
         await log.begun("next")

@@ -87,13 +87,6 @@ extension OperationEvent.Kind: CustomStringConvertible {
     }
 }
 
-extension Error {
-    /// The error in events and timelines: its sentence, or else its value.
-    package var eventText: String {
-        (self as? any LocalizedError)?.errorDescription ?? "\(self)"
-    }
-}
-
 extension AsyncOperation {
     /// Keeps the operation from having events, because only the library knows it. Called before it is used.
     package func hideFromObservers() {
