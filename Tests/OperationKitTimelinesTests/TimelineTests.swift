@@ -148,6 +148,19 @@ import OperationKitTestSupport
         #expect(forms(of: timeline).allSatisfy { !$0.isEmpty } && Duration.seconds(Int64.min).nanoseconds == .min)
     }
 
+    @Test("No operation works before its start, in whatever order the times of its entry are") func timesOutOfOrder() {
+        let mild = Entry(
+            id: OperationID(1), name: "a", started: .seconds(4), running: .seconds(1), finished: .seconds(5))
+        let summary = OperationTimeline(entries: [mild]).summary
+        #expect("\(summary)".contains("1 s for 1 s of work: 1 at the same time on average, 1 at most"))
+        let times: [Duration] = [.zero, .seconds(4), .latest - .nanoseconds(1), .latest]
+        for (started, running, finished) in times.flatMap({ a in times.flatMap { b in times.map { (a, b, $0) } } }) {
+            let entry = Entry(id: OperationID(1), name: "a", started: started, running: running, finished: finished)
+            let timeline = OperationTimeline(entries: [entry])
+            #expect(timeline.summary.meanParallelism <= 1 && forms(of: timeline).allSatisfy { !$0.isEmpty })
+        }
+    }
+
     @Test("Any subset of the entries makes a timeline, in which missing parents are none") func subsets() {
         let entries = Array(OperationTimeline.sample.entries.dropFirst())
         let timeline = OperationTimeline(entries: entries)

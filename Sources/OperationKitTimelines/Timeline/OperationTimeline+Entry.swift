@@ -188,8 +188,8 @@ extension OperationTimeline.Entry {
         return started - added
     }
 
-    /// When its work, or that of its children, began.
-    var workStart: Duration? { running ?? (waits.isEmpty ? started : nil) }
+    /// When its work, or that of its children, began: not before its start.
+    var workStart: Duration? { running.map { max($0, started ?? $0) } ?? (waits.isEmpty ? started : nil) }
 
     private var ownTimes: [Duration] { [added, started, running, cancelled, finished].compactMap(\.self) }
 
