@@ -151,4 +151,19 @@ import OperationKitTestSupport
         #expect(summary.work == .milliseconds(6_500) && summary.wallTime == .milliseconds(3_100))
         #expect(OperationTimeline(entries: []).summary.description.hasPrefix("0 operations\n0 s for 0 s of work"))
     }
+
+    @Test("A summary says what operations waited for, or what they did meanwhile") func waits() {
+        let reasons = ["sleeping for 30 ms", "evaluating its condition “wifi”", "waiting for “db”"]
+        let entries = zip(reasons, 1...).map { reason, number in
+            Entry(
+                id: id(UInt64(number)), name: reason, started: .zero, running: .seconds(number), finished: .seconds(9),
+                waits: [.init(reason: reason, from: .zero, to: .seconds(number))])
+        }
+        let lines = OperationTimeline(entries: entries).summary.description.split(separator: "\n")
+        #expect(
+            lines.filter { $0.hasPrefix("waited") } == [
+                "waited 3 s for “db”", "waited 2 s while evaluating its condition “wifi”",
+                "waited 1 s while sleeping for 30 ms",
+            ])
+    }
 }

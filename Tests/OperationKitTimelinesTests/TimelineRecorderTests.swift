@@ -87,7 +87,7 @@ import OperationKitTestSupport
         next.finish()
         try await last.finished()
         let timeline = recorder.timeline
-        #expect(timeline.summary.waiting.map(\.reason) == ["exclusive access to “database”"])
+        #expect(timeline.summary.waiting.map(\.reason) == ["for exclusive access to “database”"])
         #expect(timeline.summary.waiting.first?.count == 2)
         let entry = try entry(last)
         #expect(entry.segments(end: timeline.duration).map(\.kind) == [.executing, .waiting, .executing])
@@ -193,7 +193,7 @@ import OperationKitTestSupport
         #expect(retries.map(\.attempt) == [1, 2] && retries.map(\.error) == ["first", "first"])
         #expect(retries.allSatisfy { $0.delay == delay } && retries[0].time <= retries[1].time)
         let timeline = recorder.timeline
-        let waited = try #require(timeline.summary.waiting.first { $0.reason == "the next attempt" })
+        let waited = try #require(timeline.summary.waiting.first { $0.reason == "for the next attempt" })
         #expect(waited.duration >= .milliseconds(38) && waited.count == 2)
         #expect(timeline.summary.work <= timeline.duration - waited.duration)
     }

@@ -5,7 +5,8 @@ extension OperationTimeline {
     public struct Summary: Sendable, Equatable {
         /// The time that operations spent waiting for the same.
         public struct Waiting: Sendable, Equatable {
-            /// What they waited for, in words that follow “for”.
+            /// What they waited for, or did meanwhile, in words that follow “waited”: “for exclusive access to “database””,
+            /// “while sleeping for 2 s”.
             public let reason: String
             /// The sum of the times.
             public let duration: Duration
@@ -94,23 +95,23 @@ extension TimelineCauses {
         }
         for (position, entry) in entries.enumerated() {
             for wait in entry.waits {
-                let reason = String(wait.reason.trimmingPrefix("waiting for "))
+                let reason = String("while \(wait.reason)".trimmingPrefix("while waiting "))
                 add((wait.to ?? ends[position]) - wait.from, reason.printable)
             }
             for pause in entry.pauses(end: ends[position]) {
-                add(pause.upperBound - pause.lowerBound, "the next attempt")
+                add(pause.upperBound - pause.lowerBound, "for the next attempt")
             }
             guard let start = starts[position] else { continue }
             let ready = dependencies(of: position).map { min(ends[$0], start) }.max()
             var base = ready ?? start
             if let run = index.parents[position].flatMap({ runs[$0] }) {
                 base = min(start, max(run, entry.added ?? .zero))
-                if let ready { add(ready - base, "operations that they depended on") }
+                if let ready { add(ready - base, "for operations that they depended on") }
                 base = max(base, ready ?? base)
             }
-            var reason = "a place on a queue"
+            var reason = "for a place on a queue"
             if case .place(let composite, _) = startCause(of: position).reason {
-                reason = "a place in “\(index.name(of: composite).printable)”"
+                reason = "for a place in “\(index.name(of: composite).printable)”"
             }
             add(start - base, reason)
         }
@@ -146,8 +147,7 @@ extension OperationTimeline.Summary: CustomStringConvertible {
                 + "on average, \(maximumParallelism) at most")
         for wait in waiting.prefix(Self.reasonLines) {
             lines.append(
-                "waited \(wait.duration.shortText) for \(wait.reason)" + (wait.count > 1 ? ", \(wait.count) times" : "")
-            )
+                "waited \(wait.duration.shortText) \(wait.reason)" + (wait.count > 1 ? ", \(wait.count) times" : ""))
         }
         if waiting.count > Self.reasonLines {
             lines.append("… and for \(waiting.count - Self.reasonLines) other reasons")

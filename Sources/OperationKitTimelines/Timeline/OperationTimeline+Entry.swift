@@ -86,7 +86,8 @@ extension OperationTimeline {
 
     /// A time in which an operation waited, after its start and before its `main()`.
     public struct Wait: Sendable, Equatable, Codable {
-        /// What it waited for, in words: “waiting for exclusive access to “database””.
+        /// What it did in that time, in words that follow “while”: “waiting for exclusive access to “database””,
+        /// “sleeping for 2 s”.
         public var reason: String
         /// When it began to wait.
         public var from: Duration
@@ -96,7 +97,7 @@ extension OperationTimeline {
         /// Creates a wait.
         ///
         /// - Parameters:
-        ///   - reason: What the operation waited for, in words.
+        ///   - reason: What the operation did in that time, in words.
         ///   - from: When it began to wait.
         ///   - to: When the wait was over; `nil` if it was not.
         public init(reason: String, from: Duration, to: Duration?) {
