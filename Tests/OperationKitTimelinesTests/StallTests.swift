@@ -327,7 +327,13 @@ private final class StalledOperations: Sendable {
     }
 
     @Test("A time of zero, in which everything would stall, traps") func zeroThreshold() async {
-        await #expect(processExitsWith: .failure) { OperationDiagnostics.reportStalls(longerThan: .zero) }
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
+            OperationDiagnostics.reportStalls(longerThan: .zero)
+        }
+        #if DEBUG
+        let printed = String(decoding: result?.standardErrorContent ?? [], as: UTF8.self)
+        #expect(printed.contains("not 0.0 seconds"))
+        #endif
     }
 }
 

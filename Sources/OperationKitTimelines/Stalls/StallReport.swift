@@ -49,7 +49,9 @@ extension OperationDiagnostics {
         longerThan threshold: Duration, clock: any Clock<Duration> = ContinuousClock(),
         handler: (@Sendable (StallReport) -> Void)? = nil
     ) -> StallMonitor {
-        precondition(threshold > .zero, "OperationKit: operations can only stall after a time that is more than zero")
+        precondition(
+            threshold > .zero,
+            "OperationKit: operations can only stall after a time that is more than zero, not \(threshold)")
         let watcher = StallWatcher(
             threshold: threshold, clock: clock,
             handler: handler ?? { writeToStandardError("\($0)") })
