@@ -96,6 +96,16 @@ private final class StalledOperations: Sendable {
             StallReport(upload, upload.observationID, age: .zero) == nil, "It has finished before its report is made")
     }
 
+    @Test("A report has the type of an operation only beside its name") func unnamed() throws {
+        let upload = ScriptedOperation.idle()
+        upload.start()
+        let report = try #require(StallReport(upload, upload.observationID, age: .seconds(30)))
+        #expect(
+            StalledOperations.text(report)
+                == "OperationKit: “ScriptedOperation” has not finished 30 s after its start: executing.")
+        upload.finish()
+    }
+
     @Test("An operation that ends in time is not reported, and not watched any more") func endsInTime() async {
         let upload = stalls.watch(ScriptedOperation.idle("upload"))
         let cancelled = stalls.watch(ScriptedOperation.idle("cancelled before the start"))

@@ -113,8 +113,9 @@ public struct StallReport: Sendable, CustomStringConvertible {
         let words = [
             isCancelled ? "cancelled" : nil, state, exceededTimeout.map { "longer than its timeout of \($0)" },
         ].compactMap(\.self)
+        let remark = title == name ? "" : " (\(title))"
         let sentence =
-            "OperationKit: “\(name)” (\(title)) has not finished \(age.shortText) after its start: "
+            "OperationKit: “\(name)”\(remark) has not finished \(age.shortText) after its start: "
             + words.joined(separator: ", ") + "." + (origin.map { " It was started on \($0)." } ?? "")
         let lines = tree.split(separator: "\n").map { "  \($0)" }
         return ([sentence] + (lines.count > 1 ? lines : []) + callStack.map { "    " + $0 }).joined(separator: "\n")
