@@ -96,13 +96,16 @@ private final class StalledOperations: Sendable {
             StallReport(upload, upload.observationID, age: .zero) == nil, "It has finished before its report is made")
     }
 
-    @Test("A report has the type of an operation only beside its name") func unnamed() throws {
+    @Test("A report has the type of an operation only beside its name, and the reason of a cancellation")
+    func sentence() throws {
         let upload = ScriptedOperation.idle()
         upload.start()
+        upload.cancel(withError: TestError.first)
         let report = try #require(StallReport(upload, upload.observationID, age: .seconds(30)))
         #expect(
             StalledOperations.text(report)
-                == "OperationKit: “ScriptedOperation” has not finished 30 s after its start: executing.")
+                == "OperationKit: “ScriptedOperation” has not finished 30 s after its start: cancelled (first), executing."
+        )
         upload.finish()
     }
 

@@ -107,11 +107,14 @@ public struct StallReport: Sendable, CustomStringConvertible {
     public let tree: String
 
     private let title: String
+    /// The reason of the cancellation, other than a timeout.
+    private let reason: String?
 
     /// A sentence about the operation, and below it the tree, unless that would be one line. The last is the call stack.
     public var description: String {
         let words = [
-            isCancelled ? "cancelled" : nil, state, exceededTimeout.map { "longer than its timeout of \($0)" },
+            isCancelled ? "cancelled" + (reason.map { " (\($0))" } ?? "") : nil, state,
+            exceededTimeout.map { "longer than its timeout of \($0)" },
         ].compactMap(\.self)
         let remark = title == name ? "" : " (\(title))"
         let sentence =
@@ -135,7 +138,9 @@ extension StallReport {
         type = Swift.type(of: operation)
         state = operation.activityInMessages
         isCancelled = operation.isCancelled
-        exceededTimeout = isCancelled ? (operation.cancellationReason as? OperationTimeoutError)?.timeout : nil
+        let cancellationReason = isCancelled ? operation.cancellationReason : nil
+        exceededTimeout = (cancellationReason as? OperationTimeoutError)?.timeout
+        reason = exceededTimeout == nil ? cancellationReason?.eventText : nil
         origin = OperationDiagnostics.origin(of: operation)
         callStack = OperationDiagnostics.callStack(of: operation)
         var outermost = operation
