@@ -92,7 +92,7 @@ extension OperationTimeline {
     /// - Returns: The time from the first start to the last end, at least.
     public func bound(without id: OperationID) -> Duration {
         let causes = TimelineCauses(self)
-        return causes.bound(without: Set(causes.index.positions[id].map(causes.index.positions(inside:)) ?? []))
+        return causes.bound(without: Set(causes.index.positions(inside: id)))
     }
 }
 

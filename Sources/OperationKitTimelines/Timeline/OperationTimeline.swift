@@ -78,9 +78,7 @@ public struct OperationTimeline: Sendable, Equatable {
     /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of a composite, or of any other operation.
     /// - Returns: The entries; none if the operation is not in the timeline.
     public func entries(inside id: OperationID) -> [Entry] {
-        let index = TimelineIndex(entries)
-        guard let root = index.positions[id] else { return [] }
-        return index.positions(inside: root).sorted().map { entries[$0] }
+        TimelineIndex(entries).positions(inside: id).sorted().map { entries[$0] }
     }
 
     /// Returns the part of the timeline that an operation and all that is inside it make up, on the same scale of time.
@@ -142,30 +140,28 @@ struct TimelineIndex: Sendable {
     let positions: [OperationID: Int]
     let parents: [Int?]
     /// The children of each entry, and at the end the entries without a parent, in the order in which they were first noticed.
-    let children: [[Int]]
+    private(set) var children: [[Int]]
     /// All positions: each parent before its children, siblings in the order in which they were first noticed.
-    let order: [Int]
+    private(set) var order: [Int] = []
     /// How many composites are around each entry.
-    let depths: [Int]
+    private(set) var depths: [Int]
 
     /// - Parameter entries: Entries as in a timeline: each parent is among them, and there are no cycles.
     init(_ entries: [OperationTimeline.Entry]) {
         self.entries = entries
         (positions, parents) = entries.positionsAndParents
         let times = entries.map(\.firstTime)
-        var children = [[Int]](repeating: [], count: entries.count + 1)
+        children = Array(repeating: [], count: entries.count + 1)
+        depths = Array(repeating: 0, count: entries.count)
         for position in entries.indices.sorted(by: { (times[$0], $0) < (times[$1], $1) }) {
             children[parents[position] ?? entries.count].append(position)
         }
-        var order: [Int] = []
-        var depths = [Int](repeating: 0, count: entries.count)
         var open = Array(children[entries.count].reversed())
         while let position = open.popLast() {
             order.append(position)
             if let parent = parents[position] { depths[position] = depths[parent] + 1 }
             open += children[position].reversed()
         }
-        (self.children, self.order, self.depths) = (children, order, depths)
     }
 
     /// Those without a parent, in the order in which they were first noticed.
@@ -174,8 +170,9 @@ struct TimelineIndex: Sendable {
     /// The name of an operation, or else its identifier.
     func name(of id: OperationID) -> String { positions[id].map { entries[$0].name } ?? "\(id)" }
 
-    /// An entry and all that is inside it.
-    func positions(inside root: Int) -> ArraySlice<Int> {
+    /// An operation and all that is inside it; none if it is not in the timeline.
+    func positions(inside id: OperationID) -> ArraySlice<Int> {
+        guard let root = positions[id] else { return [] }
         let fromRoot = order.drop { $0 != root }
         return fromRoot.prefix(1) + fromRoot.dropFirst().prefix { depths[$0] > depths[root] }
     }
@@ -185,16 +182,9 @@ struct TimelineIndex: Sendable {
     /// - Parameter maximum: How many entries there is room for. Below 1 it counts as 1.
     /// - Returns: The positions in the order in which they are drawn. The parent of each is among them.
     func selection(atMost maximum: Int) -> [Int] {
-        var room = depths.reduce(into: [Int](repeating: 0, count: (depths.max() ?? 0) + 1)) { $0[$1] += 1 }
-        var left = max(1, maximum)
-        for depth in room.indices {
-            room[depth] = min(left, room[depth])
-            left -= room[depth]
-        }
-        return order.filter { position in
-            room[depths[position]] -= 1
-            return room[depths[position]] >= 0
-        }
+        // The sort is stable.
+        let chosen = Set(order.sorted { depths[$0] < depths[$1] }.prefix(max(1, maximum)))
+        return order.filter(chosen.contains)
     }
 }
 
