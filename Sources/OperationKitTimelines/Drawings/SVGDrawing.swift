@@ -30,7 +30,7 @@ extension OperationTimeline {
     ) -> String {
         var drawing = SVGDrawing(
             self, width: min(max(200, width), 100_000), maximumRows: maximumRows, title: title,
-            end: (end ?? duration).bounded)
+            end: end ?? duration)
         return drawing.document()
     }
 
@@ -90,6 +90,8 @@ struct SVGDrawing {
     private let title: String
     private let rows: [Int]
     private var elements: [String] = []
+    /// Where the rows are.
+    private var tops: [OperationID: Int] = [:]
     /// What has been drawn, for the legend.
     private var marks: Set<TimelineMark> = []
 
@@ -120,7 +122,7 @@ struct SVGDrawing {
             style: "title")
         if !rows.isEmpty { addAxis(top: top - 4, bottom: bottom) }
         for (number, position) in rows.enumerated() { addRow(of: position, y: top + number * rowHeight) }
-        addPath(top: top)
+        addPath()
         bottom += rowHeight * addLegend(top: bottom + 4)
         let notes = timeline.notes(omitting: index.entries.count - rows.count)
         // Words are set in letters of an average width, which is what they have.
@@ -174,6 +176,7 @@ struct SVGDrawing {
 
     private mutating func addRow(of position: Int, y: Int) {
         let entry = timeline.entries[position]
+        tops[entry.id] = y
         // The first step of an operation says why it began.
         let reason = steps[entry.id]?.first?.explanation(naming: index.name)
         elements.append("<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>")
@@ -186,8 +189,10 @@ struct SVGDrawing {
             if let (x, length) = extent(segment.from, segment.to) { mark(segment.kind, x: x, y: y, width: length) }
         }
         var lastPixel = -1
-        for retry in entry.retries where retry.time <= scale.end && Int(scale.place(retry.time)) != lastPixel {
-            lastPixel = Int(scale.place(retry.time))
+        for retry in entry.retries where retry.time <= scale.end {
+            let pixel = Int(scale.place(retry.time))
+            if pixel == lastPixel { continue }
+            lastPixel = pixel
             mark(.retry, x: left + Double(lastPixel), y: y)
         }
         lastPixel = -1
@@ -231,9 +236,7 @@ struct SVGDrawing {
 
     /// Adds lines from each step of the critical path to the next one: down or up when the first ends, and then along
     /// the wait of the second.
-    private mutating func addPath(top: Int) {
-        let tops = Dictionary(
-            uniqueKeysWithValues: zip(rows, 0...).map { (index.entries[$0].id, top + $1 * rowHeight) })
+    private mutating func addPath() {
         for (previous, step) in zip(path, path.dropFirst()) where isVisible(from: step.from, to: step.to) {
             guard let y = tops[step.operation], let other = tops[previous.operation], other != y else { continue }
             let from = scale.place(step.from)
@@ -264,19 +267,19 @@ struct SVGDrawing {
     ///   - width: The width of the bar or the frame. Other marks have one of their own.
     private mutating func mark(_ mark: TimelineMark, x: Double, y: Int, width: Double = 0) {
         marks.insert(mark)
-        let (left, top, width, height) =
+        let (left, width, height) =
             switch mark {
-            case .pending: (0.0, 9, width, 2)
-            case .waiting: (0.0, 6, width, 8)
-            case .executing: (0.0, 4, width, 12)
-            case .composite: (0.0, 7, width, 6)
-            case .critical: (0.0, 2, width, 16)
+            case .pending: (0.0, width, 2)
+            case .waiting: (0.0, width, 8)
+            case .executing: (0.0, width, 12)
+            case .composite: (0.0, width, 6)
+            case .critical: (0.0, width, 16)
             // As high as the bar, which it cuts in two.
-            case .retry: (2.0, 4, 4.0, 12)
-            default: (3.0, 2, 4.0, 16)
+            case .retry: (2.0, 4.0, 12)
+            default: (3.0, 4.0, 16)
             }
         elements.append(
-            "<rect class=\"\(mark.rawValue)\" x=\"\((x - left).shortText)\" y=\"\(y + top)\" "
+            "<rect class=\"\(mark.rawValue)\" x=\"\((x - left).shortText)\" y=\"\(y + (rowHeight - height) / 2)\" "
                 + "width=\"\(width.shortText)\" height=\"\(height)\"/>")
     }
 }

@@ -34,7 +34,7 @@ extension OperationTimeline {
         var lines = notes(omitting: 0).flatMap { $0.wrapped(to: columns) }
         if !entries.isEmpty {
             let drawing = TimelineTextDrawing(
-                self, columns: columns, maximumRows: maximumRows, colors: colors, end: (end ?? duration).bounded)
+                self, columns: columns, maximumRows: maximumRows, colors: colors, end: end ?? duration)
             lines = drawing.lines + lines
         }
         return lines.joined(separator: "\n")

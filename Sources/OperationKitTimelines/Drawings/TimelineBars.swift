@@ -52,17 +52,15 @@ extension OperationTimeline.Entry {
             let last = segments.last.flatMap { $0.kind == kind && $0.to == from ? segments.popLast() : nil }
             segments.append((kind, last?.from ?? from, max(from, to)))
         }
-        let begin = workStart
-        let start = started ?? begin
-        if let added = added ?? (start == nil ? firstTime : nil), start.map({ added < $0 }) ?? true {
-            append(.pending, added, start ?? finish)
+        if let added = added ?? (begin == nil ? firstTime : nil), begin.map({ added < $0 }) ?? true {
+            append(.pending, added, begin ?? finish)
         }
-        if let started, begin != started, running != nil || !waits.isEmpty {
+        if let started, workStart != started {
             // Without waits, the time before `main()` is that of the preparation alone.
-            let hasWaited = waits.contains { $0.from < begin ?? .latest }
-            append(hasWaited ? .waiting : work, started, begin ?? finish)
+            let hasWaited = waits.contains { $0.from < workStart ?? .latest }
+            append(hasWaited ? .waiting : work, started, workStart ?? finish)
         }
-        guard var from = begin else { return segments }
+        guard var from = workStart else { return segments }
         // Its attempts may wait for a resource each. A composite works while its body waits.
         let waited = waits.compactMap { wait -> Range<Duration>? in
             let to = min(wait.to ?? finish, finish)
@@ -87,10 +85,10 @@ struct TimelineScale: Sendable {
     let length: Int
 
     /// - Parameters:
-    ///   - end: The time at the right end. Below a nanosecond it counts as one.
+    ///   - end: The time at the right end. Below a nanosecond it counts as one, beyond the latest time as that.
     ///   - length: How many cells or pixels there are, above 0.
     init(end: Duration, length: Int) {
-        self.end = max(end, .nanoseconds(1))
+        self.end = max(end.bounded, .nanoseconds(1))
         self.length = length
     }
 
