@@ -110,7 +110,7 @@ struct CircuitBreakerStateMachine {
     // MARK: - Changing the state
 
     private var hasFailed: Bool {
-        let (all, failed) = (window.total.all, window.total.marked)
+        let (all, failed) = window.total
         // The product may be slightly too large: 0.07 of 100 is more than 7.
         let limit = (configuration.failureRatio - 1e-9) * Double(all)
         return all >= configuration.minimumCalls && failed > 0 && Double(failed) >= limit
@@ -150,7 +150,8 @@ struct SlidingWindow {
     private let part: Int64
     /// Those of the current part, and of all others that are still in the window, by the number of the part.
     private var parts: [(number: Int64, all: Int, marked: Int)] = []
-    private(set) var total = (all: 0, marked: 0)
+
+    var total: (all: Int, marked: Int) { parts.reduce((0, 0)) { ($0.0 + $1.all, $0.1 + $1.marked) } }
 
     /// - Parameter duration: The length of the window, more than zero.
     init(_ duration: Duration) {
@@ -165,29 +166,20 @@ struct SlidingWindow {
     ///   - now: The time since the window was created.
     mutating func add(all: Int = 0, marked: Int = 0, at now: Duration) {
         advance(to: now)
-        let number = max(self.number(of: now), parts.last?.number ?? 0)
+        let number = max(now.nanoseconds / part, parts.last?.number ?? 0)
         if parts.last?.number != number { parts.append((number, 0, 0)) }
         parts[parts.count - 1].all += all
         parts[parts.count - 1].marked += marked
-        total.all += all
-        total.marked += marked
     }
 
     /// Forgets what is no longer in the window.
     mutating func advance(to now: Duration) {
-        let oldest = number(of: now) - SlidingWindow.partCount
-        while let first = parts.first, first.number <= oldest {
-            total.all -= first.all
-            total.marked -= first.marked
-            parts.removeFirst()
-        }
+        let oldest = now.nanoseconds / part - SlidingWindow.partCount
+        parts.removeAll { $0.number <= oldest }
     }
 
     /// Forgets everything.
     mutating func removeAll() {
         parts = []
-        total = (0, 0)
     }
-
-    private func number(of now: Duration) -> Int64 { now.nanoseconds / part }
 }
