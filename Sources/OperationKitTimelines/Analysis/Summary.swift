@@ -51,8 +51,7 @@ extension OperationTimeline {
         let causes = TimelineCauses(self)
         let works = entries.indices.flatMap(causes.work)
         let work = works.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) }
-        let lastEnd = zip(causes.starts, causes.ends).lazy.filter { $0.0 != nil }.map(\.1).max()
-        let wallTime = max(.zero, (lastEnd ?? .zero) - causes.firstStart)
+        let wallTime = max(.zero, causes.lastEnd - causes.firstStart)
         return Summary(
             operationCount: entries.count, failedCount: causes.failedCount,
             skippedCount: entries.count { $0.outcome?.name == "skipped" },

@@ -29,6 +29,8 @@ struct TimelineCauses {
     let ends: [Duration]
     /// When the first of all started.
     let firstStart: Duration
+    /// When the last of those that started ended.
+    let lastEnd: Duration
     /// The started child of each composite that ended last.
     private(set) var lastChildren: [Int?]
     /// For each child of a composite with a limit, the last sibling before its start that ended at the limit.
@@ -52,6 +54,7 @@ struct TimelineCauses {
         handOvers = lastChildren
         for position in byEnd { if let parent = index.parents[position] { lastChildren[parent] = position } }
         firstStart = starts.lazy.compactMap(\.self).min() ?? .zero
+        lastEnd = byEnd.last.map { ends[$0] } ?? .zero
         tolerance = min(.milliseconds(1), timeline.duration / 1_000)
         runs = entries.map(\.workStart)
         (self.index, self.starts, self.ends) = (index, starts, ends)

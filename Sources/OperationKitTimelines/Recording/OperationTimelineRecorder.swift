@@ -106,6 +106,9 @@ extension OperationTimeline.Outcome {
 ///
 /// A copy can be taken with a lock held, and read without it.
 struct TimelineRows: Sendable {
+    /// Nanoseconds since the recorder was created.
+    typealias Time = Int64
+
     /// How many dependencies are kept of all operations, for each one that there may be.
     private static let dependenciesEach = 8
 
@@ -121,7 +124,7 @@ struct TimelineRows: Sendable {
     }
 
     /// Records an event.
-    mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: TimelineRow.Time) {
+    mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
         guard let place = place(of: event, facts) else {
             if case .finished = event.kind { droppedCount += 1 }
             return
@@ -154,7 +157,7 @@ struct TimelineRows: Sendable {
     ///   - startDate: The date of the time 0 of the rows.
     ///   - now: The end, if something has not finished.
     /// - Returns: The timeline.
-    func timeline(startDate: Date, now: TimelineRow.Time) -> OperationTimeline {
+    func timeline(startDate: Date, now: Time) -> OperationTimeline {
         let origin = rows.lazy.compactMap(\.firstTime).min() ?? now
         let entries = rows.map { $0.entry(since: origin) }
         return OperationTimeline(
@@ -165,15 +168,16 @@ struct TimelineRows: Sendable {
 }
 
 /// What a recorder knows of one operation.
-struct TimelineRow: Sendable {
-    /// Nanoseconds since the recorder was created; `never` if something has not happened.
-    typealias Time = Int64
+private struct TimelineRow: Sendable {
+    typealias Time = TimelineRows.Time
+
+    /// The time of what has not happened.
     private static let never = Time.min
     /// How many waits, and how many retries, are kept: the first ones.
     private static let mostDetails = 100
 
     /// What most operations don't have.
-    fileprivate struct Details: Sendable {
+    struct Details: Sendable {
         var cancelled = never
         var waits: [(reason: String, from: Time, to: Time)] = []
         var retries: [(attempt: Int, error: String, time: Time, delay: Duration)] = []
@@ -183,18 +187,18 @@ struct TimelineRow: Sendable {
         var limit: Int?
     }
 
-    fileprivate let id: OperationID
-    fileprivate let type: AsyncOperation.Type
-    fileprivate var name: String
-    fileprivate var parent: OperationID?
-    fileprivate var added = never
-    fileprivate var started = never
-    fileprivate var running = never
-    fileprivate var finished = never
+    let id: OperationID
+    let type: AsyncOperation.Type
+    var name: String
+    var parent: OperationID?
+    var added = never
+    var started = never
+    var running = never
+    var finished = never
     var dependencies: [OperationID] = []
-    fileprivate var isComposite = false
+    var isComposite = false
     /// One element, or none.
-    fileprivate var storedDetails: [Details] = []
+    var storedDetails: [Details] = []
 
     private var details: Details {
         get { storedDetails.first ?? Details() }

@@ -89,15 +89,16 @@ extension OperationTimeline.Entry: Codable {
             isComposite: value(.composite) ?? false, limit: value(.limit))
         guard let outcome: String = try value(.outcome) else { return }
         let error = try value(.error) ?? ""
-        switch outcome {
-        case "success": self.outcome = .success
-        case "cancelled": self.outcome = .cancelled
-        case "failed": self.outcome = .failed(error)
-        case "skipped": self.outcome = .skipped(error)
-        default:
-            throw DecodingError.dataCorruptedError(
-                forKey: .outcome, in: container, debugDescription: "There is no outcome “\(outcome)”.")
-        }
+        self.outcome =
+            switch outcome {
+            case "success": .success
+            case "cancelled": .cancelled
+            case "failed": .failed(error)
+            case "skipped": .skipped(error)
+            default:
+                throw DecodingError.dataCorruptedError(
+                    forKey: .outcome, in: container, debugDescription: "There is no outcome “\(outcome)”.")
+            }
     }
 
     /// Writes the entry, without what is empty: times in nanoseconds.

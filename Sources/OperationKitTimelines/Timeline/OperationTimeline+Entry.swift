@@ -152,9 +152,6 @@ extension OperationTimeline.Entry {
     /// The first of the times. Zero if there are none.
     var firstTime: Duration { ownTimes.min() ?? .zero }
 
-    /// The last of the times. Zero if there are none.
-    var lastTime: Duration { allTimes.max() ?? .zero }
-
     /// Whether a time is negative.
     var hasNegativeTime: Bool { (allTimes + retries.map(\.delay)).contains { $0 < .zero } }
 
@@ -194,7 +191,7 @@ extension OperationTimeline.Entry {
 
     private var ownTimes: [Duration] { [added, started, running, cancelled, finished].compactMap(\.self) }
 
-    private var allTimes: [Duration] {
+    var allTimes: [Duration] {
         ownTimes + waits.flatMap { [$0.from, $0.to ?? $0.from] } + retries.map(\.time)
     }
 

@@ -58,7 +58,7 @@ public struct OperationTimeline: Sendable, Equatable {
         for index in entries.positionsWithoutParent { entries[index].parent = nil }
         self.entries = entries
         self.startDate = startDate.map { Date(milliseconds: $0.milliseconds) }
-        self.duration = max(duration.bounded, entries.lazy.map(\.lastTime).max() ?? .zero)
+        self.duration = max(duration.bounded, entries.lazy.flatMap(\.allTimes).max() ?? .zero)
         self.droppedCount = droppedCount
     }
 
