@@ -98,7 +98,7 @@ public enum CoordinationError: Equatable, LocalizedError, CustomNSError, Reporte
         case .invalidBatchSize(let type, let batchSize):
             "“\(type)” asks for batches of \(batchSize) items. Set its batchSize to 1 or more."
         case .invalidLimit(let type, let limit):
-            "“\(type)” allows \(limit) items at a time. Set its maxConcurrentOperationCount to 1 or more."
+            "“\(type)” allows \(limit) at a time. Set its maxConcurrentOperationCount to 1 or more."
         case .alreadyStarted(let operation, let coordinator):
             "The operation “\(operation)” was not run by “\(coordinator)”, because it has been started before. Create a new one for each run."
         case .givenTwice(let operation, let coordinator):

@@ -38,7 +38,7 @@ import OperationKitTestSupport
 
     private static let coordination: [Row] = [
         (CoordinationError.invalidBatchSize(type: "load", batchSize: -1), 1, "asks for batches of -1 items."),
-        (CoordinationError.invalidLimit(type: "load", maxConcurrentOperationCount: 0), 2, "allows 0 items at a time."),
+        (CoordinationError.invalidLimit(type: "load", maxConcurrentOperationCount: 0), 2, "allows 0 at a time."),
         (CoordinationError.alreadyStarted(operation: "load", coordinator: "Nightly"), 3, "was not run by “Nightly”"),
         (CoordinationError.givenTwice(operation: "load", coordinator: "Nightly"), 4, "was given to “Nightly” twice."),
         (CoordinationError.invalidRetryPolicy(type: "load", problem: "its limit is 0"), 5, "policy: its limit is 0."),

@@ -296,7 +296,7 @@ extension ChildScheduler: FinishObserving {
         let next = update(&list) { $0.childEnded(end) }
         if let body {
             if next == nil, step == .continues { body.stay(asWorker: true) }
-            body.childEnded(ObjectIdentifier(child.operation))
+            tellBody(ofEnd: ObjectIdentifier(child.operation))
         }
         return next
     }

@@ -100,9 +100,7 @@ final class ChildScheduler: Sendable {
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
         if let child = effects.queued { enqueue(child) }
-        if let priority = effects.worker, body?.takesWorkerRequest() != true {
-            queue.addChild(ChildWorker(self, priority: priority))
-        }
+        if let priority = effects.worker, body?.takesWorkerRequest() != true { sendWorker(priority: priority) }
         if let changes = others?.externals { perform(changes) }
         // The list performs first what is added last.
         if let completion = others?.finished {
@@ -111,6 +109,10 @@ final class ChildScheduler: Sendable {
         if effects.cancelsChildren { list.add { self.cancelAll(&$0) } }
         if let requests = others?.requests { perform(requests, &list) }
         return effects.next
+    }
+
+    func sendWorker(priority: Operation.QueuePriority) {
+        queue.addChild(ChildWorker(self, priority: priority))
     }
 
     private func perform(_ report: ChildStateMachine.ProgressReport, _ list: inout Trampoline) -> ChildReference? {

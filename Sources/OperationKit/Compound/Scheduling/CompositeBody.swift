@@ -132,17 +132,27 @@ final class CompositeBody: Sendable {
     }
 
     /// A child has ended and given its place back, or could not be added.
-    func childEnded(_ child: ObjectIdentifier) {
-        let continuation = state.withLock { state in
+    ///
+    /// - Returns: Whether a worker is needed that was to run the body first: that may go on for long without a wait now.
+    func childEnded(_ child: ObjectIdentifier) -> Bool {
+        let (continuation, stay) = state.withLock { state in
+            let stay = state.stay
             state.stay?.isSuspending = false
-            return state.waits.removeValue(forKey: child)
+            state.stay?.isWorkerRequested = false
+            return (state.waits.removeValue(forKey: child), stay)
         }
         continuation?.resume()
+        return stay?.isWorkerRequested == true
     }
 }
 
 // What a body does.
 extension ChildScheduler {
+    /// A child that the body may wait for has ended and given its place back, or could not be added.
+    func tellBody(ofEnd child: ObjectIdentifier) {
+        if body?.childEnded(child) == true { sendWorker(priority: machine.withLock(\.readiness.places.workerPriority)) }
+    }
+
     /// Whether the body is to run no more children, because the composite was cancelled.
     var isStopped: Bool { cancelsNewChildren || body?.isCancelled == true }
 
@@ -157,7 +167,7 @@ extension ChildScheduler {
         let id = ObjectIdentifier(child)
         await withCheckedContinuation { continuation in
             guard let body, body.beganWait(for: id, continuation) else { return continuation.resume() }
-            if machine.withLock({ $0.readiness.table.slot(of: child) }) == nil { body.childEnded(id) }
+            if machine.withLock({ $0.readiness.table.slot(of: child) }) == nil { tellBody(ofEnd: id) }
         }
     }
 
@@ -197,7 +207,7 @@ extension ChildScheduler {
                 try add([operation], weight: weight, to: composite, inPlaceOf: weight)
             } catch {
                 failure = error
-                body.childEnded(id)
+                tellBody(ofEnd: id)
             }
         }
         if let failure { throw failure }

@@ -31,7 +31,9 @@ public struct OperationEvents: AsyncSequence, Sendable {
     private let stream: Stream
 
     init(of operation: AsyncOperation, bufferingNewest limit: Int) {
-        precondition(limit > 0, "OperationKit: a buffer for the events of an operation needs room for one")
+        precondition(
+            limit > 0,
+            "OperationKit: a buffer for the events of “\(operation.displayName)” needs room for one, not for \(limit)")
         let (stream, continuation) = Stream.makeStream(bufferingPolicy: .bufferingNewest(limit))
         let buffer = EventBuffer(operation.observationID, continuation)
         self.stream = stream

@@ -109,7 +109,7 @@ public enum Jitter: Sendable, Hashable, CaseIterable {
     /// The half of the delay, and any time up to the other half.
     case equal
     /// Any time from the initial delay up to three times the last one, and at most the maximum of the backoff. The delays
-    /// grow by themselves, so of the backoff only the initial delay and the maximum count.
+    /// grow by themselves, though not from zero, so of the backoff only the initial delay and the maximum count.
     case decorrelated
 }
 
