@@ -33,7 +33,7 @@ public struct DownloadOutput: Sendable {
 /// read. When all of it has come, that file takes the place of the destination, with the mode of the file that was
 /// there, or of a new one. If the destination is a symbolic link to a file, that file is replaced, and the part is
 /// beside it. What else has the name of the part, or the one that ends in `.partial-note`, stays as it is: a folder, a
-/// link, a file that belongs to another user or has several names. The operation ends with
+/// link, a file that has several names or, unless all files there do, belongs to another user. The operation ends with
 /// ``DownloadError/cannotWrite(_:error:)``, which names it. If a new file can't be created to find out its mode, the
 /// destination can be read by its user only. The body is not kept in memory, except on Linux what the disk has not
 /// taken.

@@ -76,7 +76,13 @@ enum RequestName {
 
 extension String {
     /// The text for a message, with its line breaks and other control characters escaped.
-    var onOneLine: String { unicodeScalars.lazy.map { $0.escaped(asASCII: false) }.joined() }
+    var onOneLine: String {
+        unicodeScalars.lazy.map { scalar in
+            let controls: [Unicode.GeneralCategory] = [.control, .lineSeparator, .paragraphSeparator]
+            return controls.contains(scalar.properties.generalCategory)
+                ? scalar.escaped(asASCII: true) : String(scalar)
+        }.joined()
+    }
 }
 
 // MARK: - Trying again

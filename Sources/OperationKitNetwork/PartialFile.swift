@@ -111,7 +111,7 @@ final class PartialFile: @unchecked Sendable {
 
     /// Whom a file belongs to that is created here. Where a file system is shared or has no users, that is another one.
     private static func ownerOfNewFile(beside url: URL) -> uid_t? {
-        let path = url.path + "-" + UUID().uuidString
+        let path = url.deletingLastPathComponent().appendingPathComponent(UUID().uuidString).path
         let number = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard number >= 0 else { return nil }
         defer { unsafe unlink(path) }

@@ -144,7 +144,7 @@ extension String {
 
 extension URL {
     /// Linux refuses a scheme with capitals.
-    fileprivate var withLowercaseScheme: URL {
+    var withLowercaseScheme: URL {
         guard let scheme, scheme != scheme.lowercased() else { return self }
         return URL(string: scheme.lowercased() + absoluteString.dropFirst(scheme.count)) ?? self
     }

@@ -196,7 +196,7 @@ extension RequestSession: URLSessionDataDelegate {
                 transfers[task.taskIdentifier]?.next = .failure(URLError(.unsupportedURL))
                 return completionHandler(nil)
             }
-            request.url = url
+            request.url = url.withLowercaseScheme
         }
         // Linux sends them to any server that one names. There, a field may be set several times, in several spellings.
         if response.url?.origin != request.url?.origin {

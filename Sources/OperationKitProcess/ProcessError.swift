@@ -50,7 +50,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
         case .launchFailed(let command, let code):
             "The command “\(command)” was not started: \(message(code))."
                 // The file itself has been found.
-                + (code == ENOENT ? " The program in its first line may be missing." : "")
+                + (code == ENOENT ? " The program in its first line, or its loader, may be missing." : "")
         case .failed(let command, let termination, let standardError):
             standardError.isEmpty
                 ? "The command “\(command)” \(termination)."

@@ -61,7 +61,7 @@ final class Trial {
         do {
             try body()
         } catch {
-            found(.isNew, "The closure threw an error: \(error.localizedDescription).")
+            found(.isNew, "The closure threw an error: \(error.eventText).")
         }
         return record.spoilingViolationCount == count
     }

@@ -109,13 +109,16 @@ struct RequestErrorTests {
     func scheme(_ scheme: String) async throws {
         let server = try LoopbackServer { request in
             request.path == "/first"
-                ? [.response(302, headers: ["Location": "\(scheme)://\(request.headers["host"] ?? "")/a%20b?c"])]
+                ? [.response(307, headers: ["Location": "\(scheme)://\(request.headers["host"] ?? "")/a%20b?c"])]
                 : [.response(Data(request.path.utf8))]
         }
         defer { server.stop() }
         let direct = try #require(URL(string: "\(scheme)://127.0.0.1:\(server.port)/a%20b?c#d"))
-        for url in [direct, server.url("/first")] {
-            #expect(try await queue.run(DataTaskOperation(url)).text == "/a%20b?c")
+        var post = URLRequest(url: server.url("/first"))
+        post.httpMethod = "POST"
+        post.httpBody = Data("sent again".utf8)
+        for request in [URLRequest(url: direct), URLRequest(url: server.url("/first")), post] {
+            #expect(try await queue.run(DataTaskOperation(request)).text == "/a%20b?c")
         }
     }
 

@@ -130,9 +130,13 @@ struct ProcessCancellationTests {
     @Test("A grace period that the clock could not count to is one of a century")
     func endlessGracePeriod() async {
         await #expect(processExitsWith: .success) {
-            let operation = shell("trap 'exit 0' TERM; while true; do sleep 0.02; done")
+            let begun = Gate()
+            // The end of the period is waited for meanwhile.
+            let operation = shell("trap 'sleep 0.2; exit 0' TERM; echo; while true; do sleep 0.02; done")
+            operation.standardOutput = .lines { _ in begun.open() }
             operation.terminationGracePeriod = .seconds(Int64.max) * 2
             operation.start()
+            await begun.opened()
             operation.cancel()
             try? await operation.finished()
         }

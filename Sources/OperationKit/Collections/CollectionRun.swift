@@ -72,7 +72,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
         guard let input = requiredInput(), let object = beginCall() else { return }
         // A cancellation before the call has found nothing to cancel.
         if isCancelled { return finishWithoutRun(of: object) }
-        let completion = RunCompletion(self, itemCount: input.count)
+        let completion = RunCompletion(self)
         let work: Result<CollectionWork, CoordinationError>? = RunRequest.work(of: ObjectIdentifier(object)) {
             object.performOperation(on: input, completion: completion.end)
         }
@@ -150,11 +150,14 @@ extension CollectionRun {
         return isStopped
     }
 
-    private func finishWithoutRun(of object: some CollectionOperation<CollectionType>) {
+    /// Finishes the operation with the same error in the slot of each item or batch: one that is that of the run, too, or for none a
+    /// cancellation.
+    private func finishWithoutRun(of object: some CollectionOperation<CollectionType>, failure: (any Error)? = nil) {
         do throws(CoordinationError) {
             let batchSize = try CollectionStrategy(of: object).batchSize
             let count = batchCount(input?.count ?? 0, size: batchSize)
-            finish(slots: Array(repeating: CancellationError(), count: count))
+            let slots: [(any Error)?] = Array(repeating: failure ?? CancellationError(), count: count)
+            if let failure { finish(slots: slots) { _, _ in .failure(failure) } } else { finish(slots: slots) }
         } catch {
             finish(slots: [error]) { _, _ in .failure(error) }
         }
@@ -189,13 +192,14 @@ extension CollectionRun {
     }
 
     /// Ends the run soon, because the completion that a type's own implementation was given has been released.
-    fileprivate func completionWasLost(itemCount: Int) {
+    fileprivate func completionWasLost() {
         if lock.withLock({ stage == .finished }) { return }
         // The releasing thread may hold arbitrary locks.
         DedicatedThreads.callbacks.performAsync { [self] in
-            if isCancelled { return finish(slots: Array(repeating: CancellationError(), count: itemCount)) }
+            guard let object = lock.withLock({ object?.value }) else { return }
+            if isCancelled { return finishWithoutRun(of: object) }
             let error = LostFinishError.run(name: displayName)
-            finish(slots: Array(repeating: error, count: itemCount)) { _, _ in .failure(error) }
+            finishWithoutRun(of: object, failure: error)
             ExecutionRecording.report(.lostFinish(error, operation: nil))
         }
     }
@@ -219,17 +223,15 @@ extension CollectionRun {
 /// What all copies of the completion share that a type's own implementation is given. It goes with the last of them.
 private final class RunCompletion<Item: Sendable>: @unchecked Sendable {
     private let run: CollectionRun<Item>
-    private let itemCount: Int
     /// Written by the thread that holds a reference, and read by the one that releases the last one.
     var isLossExpected = false
 
-    init(_ run: CollectionRun<Item>, itemCount: Int) {
+    init(_ run: CollectionRun<Item>) {
         self.run = run
-        self.itemCount = itemCount
     }
 
     deinit {
-        if !isLossExpected { run.completionWasLost(itemCount: itemCount) }
+        if !isLossExpected { run.completionWasLost() }
     }
 
     /// The completion.

@@ -71,11 +71,14 @@ extension Error {
     }
 
     /// The entry in a list of failures for an operation that ended with this error, as a sentence. The description of
-    /// a compound begins with its own name, which may be that of another one, whose error was passed on.
+    /// a compound begins with its own name, to which its index is added if it has none, or with that of another one, whose
+    /// error was passed on.
     func entry(of name: String, depth: Int) -> String {
         if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled." }
         let description = description(depth: depth)
-        if (self as? CompoundOperationError)?.name == name { return description }
+        if let own = (self as? CompoundOperationError)?.name, name.hasPrefix(own) {
+            return "“\(name)" + description.dropFirst(own.count + 1)
+        }
         return description.isEmpty ? "“\(name)” failed." : "“\(name)”: " + description
     }
 }

@@ -202,7 +202,7 @@ public struct Workflow: Sendable {
     private func wait(for operation: Operation, progress: Double) async throws {
         // In this order, what is not a number counts as 0.
         let weight = Int64(min(1, max(0, progress)) * Double(Self.unitCount))
-        // One that is refused is not cancelled.
+        // One that belongs elsewhere, or comes too late, is not cancelled.
         try children.requireNew(operation)
         try await withCancellationDelivered { [children] in
             if operation.isPart(of: children) || operation.setParent(nil, from: nil) { operation.cancel() }

@@ -17,7 +17,8 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
     func object<Value: Hashable & Sendable>(
         for value: Value?, make: (_ released: @escaping @Sendable () -> Void) -> Object
     ) -> Object {
-        let key = Key(value: AnyHashable(value))
+        // Without the optional: a key that has a class is the same for whichever of its types.
+        let key = Key(value: value.map(AnyHashable.init) ?? AnyHashable(Value?.none))
         if let object = entries.withLock({ $0[key]?.object }) { return object }
         // Not weakly: there is no cycle, and LeakSanitizer would report the side table of an object that is static.
         let new = make { [self] in

@@ -46,7 +46,9 @@ struct OperationTree {
     }
 
     private mutating func addLine(_ text: String) {
-        lines.append(String(repeating: "  ", count: depth) + text)
+        // A name may have more than one line.
+        let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
+        lines.append(String(repeating: "  ", count: depth) + line)
     }
 
     /// Leaves what is inside the current operation for later, or is on the queue.

@@ -118,4 +118,18 @@ import OperationKitTestSupport
         operation.kept.value = nil
         #expect(await errors.value.map(text) == [text(lost)])
     }
+
+    private final class OwnBatches: SequentialBatchOperation, Sendable {
+        let batchSize = 2
+
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
+
+        func performOperation(on collection: [Int], completion: @escaping @Sendable ([(any Error)?]) -> Void) {}
+    }
+
+    @Test("A type's own way that drops its completion has a slot for each batch")
+    func ownBatches() async {
+        let errors = await OwnBatches().performOperation(on: [1, 2, 3])
+        #expect(errors.map(text) == Array(repeating: text(LostFinishError.run(name: "OwnBatches")), count: 2))
+    }
 }

@@ -163,7 +163,11 @@ import OperationKitTestSupport
         #expect(deep.hasSuffix(" 1 operation failed: “n0”: “Sync” was cancelled (No time)."), "\(deep)")
     }
 
-    private enum Declined: Error { case card(number: Int) }
+    private enum Declined: Error {
+        case card(number: Int)
+        case wrapping(cause: any Error)
+        case body(text: [UInt8])
+    }
 
     private struct Worded2: Error, CustomStringConvertible { let description = "relation “orders” does not exist" }
 
@@ -174,6 +178,10 @@ import OperationKitTestSupport
         }
         #expect(text(Declined.card(number: 51)) == "“pay” failed: card(number: 51).")
         #expect(text(Worded2()) == "“pay” failed: relation “orders” does not exist.")
+        // Their values could be long.
+        for error in [Declined.wrapping(cause: TestError.first), .body(text: Array(repeating: 0, count: 100_000))] {
+            #expect(text(error) == "“pay” failed: \(error.localizedDescription)")
+        }
         let converted = NSError(domain: "Bank", code: 7, userInfo: [NSLocalizedDescriptionKey: "The bank is closed."])
         for error in [converted, CocoaError(.fileNoSuchFile), POSIXError(.EACCES)] as [any Error] {
             #expect(text(error).hasPrefix("“pay” failed: \(error.localizedDescription.dropLast())"))
@@ -190,6 +198,8 @@ import OperationKitTestSupport
         }
         #expect(text("photos").hasPrefix("“night”: 1 operation failed: “photos”: 1 operation failed: “rome”: "))
         #expect(text("sync").hasPrefix("“night”: 1 operation failed: “sync”: “photos”: 1 operation failed: “rome”: "))
+        // One without a name has its index.
+        #expect(text("photos 2").hasPrefix("“night”: 1 operation failed: “photos 2”: 1 operation failed: “rome”: "))
     }
 
     @Test("A description asks the innermost error for its own a few times, however deep that is")

@@ -287,6 +287,8 @@ extension EventLog {
         let files = KeyedExclusiveAccess("file", maximumWaiting: 1)
         let file = files[1]
         #expect(file === files[1] && file !== files[2])
+        let key = ScriptedOperation()
+        #expect(files[key] === files[key as Operation])
         #expect(file.name == "file 1" && file.maximumWaiting == 1)
     }
 
