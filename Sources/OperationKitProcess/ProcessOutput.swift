@@ -89,7 +89,7 @@ public struct ProcessOutputDestination: Sendable {
     /// The lines come without their line breaks, in order and one at a time, on a dispatch queue of the operation, and all of them before the
     /// operation ends. A closure that takes long slows the program down, and no memory is used for what it has not taken. The last
     /// line counts if it has no line break, too. A line of more than a megabyte comes in parts, which end between two Unicode scalars.
-    /// What is no UTF-8 is replaced.
+    /// What is no UTF-8 is replaced. Lines of the two outputs of a program do not come in the order in which it has written them.
     ///
     /// After a cancellation, or a timeout, lines come for the ``ProcessOperation/terminationGracePeriod``, in which the program may say how
     /// it ends; none come after an end by other code. What is left then is dropped, even if the program exits with an accepted status. A

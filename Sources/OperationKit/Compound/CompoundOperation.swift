@@ -186,7 +186,7 @@ extension CompoundOperation {
         }
     }
 
-    /// Whether children are kept from starting. Those that run go on.
+    /// Whether children are kept from starting. Those that run go on. One that another thread is just starting may still begin.
     ///
     /// May change at any time. A suspended compound that is cancelled ends nevertheless.
     public final var isSuspended: Bool {

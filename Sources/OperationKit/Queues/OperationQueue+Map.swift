@@ -11,7 +11,8 @@ extension OperationQueue {
     ///
     /// Each element runs in a child task of the caller, or with a limit of 1 in its task, and takes a place on the queue, one of those that its limit
     /// counts, as `run(name:_:)` does. So the limit, the suspension and the order of the queue apply, and task-local
-    /// values, the priority and the cancellation of the task are inherited.
+    /// values, the priority and the cancellation of the task are inherited. With a limit of 2 or more, neighbors may come to the queue,
+    /// and begin, in another order than that of the sequence.
     ///
     /// An element is taken from the sequence when there is room for it. So there are never more elements in memory, and
     /// places taken, than the limit allows; only the outputs are kept.

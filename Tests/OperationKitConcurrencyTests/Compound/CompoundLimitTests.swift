@@ -79,6 +79,23 @@ import OperationKitTestSupport
         #expect(log.events == ["waiting"])
     }
 
+    @Test("A child that is not ready by itself after its dependency keeps its place for a moment only")
+    func unreadyAfterDependency() async throws {
+        let (first, log) = (BlockOperation {}, EventLog())
+        let waiting = GatedReadyOperation { log.add("waiting") }
+        waiting.addDependency(first)
+        let next = ScriptedOperation { operation in
+            log.add("next")
+            operation.finish()
+        }
+        let compound = CompoundOperation(operations: [first, waiting, next], maxConcurrentOperationCount: 1)
+        OperationQueue().addOperation(compound)
+        try await next.finished()
+        waiting.becomeReady()
+        try await compound.finished()
+        #expect(log.events == ["next", "waiting"])
+    }
+
     @Test(
         "No child starts while the compound is suspended, and the next one starts when it is resumed",
         arguments: [-1, 1]

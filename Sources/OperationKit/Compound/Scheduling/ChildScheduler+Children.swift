@@ -147,6 +147,10 @@ extension ChildScheduler {
             }
             composite.finish(withError: error)
         }
+        // What has finished meanwhile was found unfinished by some children only, which would start after the others.
+        for operation in machine.withLock({ $0.externals.unobserved }) where operation.isFinished {
+            update { $0.externalDependencyFinished(operation) }
+        }
         update { $0.started() }
     }
 
@@ -247,7 +251,7 @@ extension ChildScheduler {
         queue.addChild(operation)
         if wasReady, operation.isReady { return }
         operation.announceReadiness()
-        if operation.hasToWait, !operation.isAboutToBeReady { update { $0.waitsOnQueue(child) } }
+        if operation.hasToWait { waitsOnQueue(child) }
     }
 
     #if !canImport(ObjectiveC)
@@ -256,7 +260,7 @@ extension ChildScheduler {
         observe(child, then: starter.childEnded)
         queue.addChild(starter)
         starter.announceReadiness()
-        update { $0.waitsOnQueue(child) }
+        waitsOnQueue(child)
         starter.pollReadiness()
     }
     #endif
@@ -323,14 +327,8 @@ extension Operation {
     }
 
     /// Whether the operation cannot be started yet. One that another thread has started does not have to.
-    fileprivate var hasToWait: Bool {
+    var hasToWait: Bool {
         !isReady && !hasBeenStarted
-    }
-
-    /// Whether all that the operation depends on has finished, and Foundation, which tells the dependents one after the other, is about
-    /// to tell it. Another class may not be ready by itself.
-    fileprivate var isAboutToBeReady: Bool {
-        type(of: self) == BlockOperation.self && !dependencies.isEmpty && unfinishedDependencies.isEmpty
     }
 }
 

@@ -41,6 +41,9 @@ struct ExternalDependencies {
     private var awaited: [Int: [ExternalDependency]] = [:]
     private var changes = Changes()
 
+    /// Those that are yet to be observed, once the children may start.
+    var unobserved: [Operation] { changes.toObserve }
+
     /// Takes what has to be done after unlocking. Nothing is observed before the children may start.
     mutating func takeChanges(isStarted: Bool) -> Changes? {
         if changes.isEmpty { return nil }

@@ -1,6 +1,22 @@
 import Foundation
 
 extension ChildScheduler {
+    /// The queue was handed a child that is not ready. That keeps its place for as long as it may take Foundation, which tells one
+    /// dependent after the other, to tell it that all that it depends on has finished. A class may not be ready by itself.
+    func waitsOnQueue(_ child: ChildReference) {
+        let operation = child.operation
+        guard !operation.dependencies.isEmpty, operation.unfinishedDependencies.isEmpty else {
+            return _ = update { $0.waitsOnQueue(child) }
+        }
+        if type(of: operation) == BlockOperation.self { return }
+        let delay = DelayOperation(for: .milliseconds(20))
+        delay.hideFromObservers()
+        delay.asyncCompletionBlock = { _ in
+            if operation.hasToWait { self.update { $0.waitsOnQueue(child) } }
+        }
+        delay.start()
+    }
+
     /// Starts an asynchronous child of another library. On Linux, a queue notices one that has ended without announcing it, and so
     /// does this. To announce an end twice does nothing.
     func startForeign(_ operation: Operation) {

@@ -1,0 +1,60 @@
+import OperationKitTestSupport
+
+/// The order in which children start that wait for the same operation, one at a time.
+@Suite("Compound: order after dependencies", .hangGuard) struct DependentOrderTests {
+    private final class Plain: Operation, @unchecked Sendable {
+        let work: @Sendable () -> Void
+
+        init(_ work: @escaping @Sendable () -> Void) { self.work = work }
+
+        override func main() { work() }
+    }
+
+    @Test("Children of another class that wait for the same start in their order, with the higher priority first")
+    func plainChildren() async throws {
+        for _ in 0..<TestExtent.choose(10, long: 300) {
+            let log = EventLog()
+            let download = BlockOperation {}
+            let steps = (0..<20).map { number in Plain { log.add("\(number)") } }
+            for step in steps { step.addDependency(download) }
+            steps[19].queuePriority = .high
+            let compound = CompoundOperation(operations: steps, maxConcurrentOperationCount: 1)
+            compound.start()
+            OperationQueue().addOperation(download)
+            try await compound.finished()
+            #expect(log.events == ["19"] + (0..<19).map { "\($0)" })
+        }
+    }
+
+    /// Finishes another operation when its priority is read.
+    private final class Finishing: ScriptedOperation, @unchecked Sendable {
+        let other = Shared<ScriptedOperation?>(nil)
+
+        override var queuePriority: QueuePriority {
+            get {
+                exchange(&other.value, with: nil)?.finish()
+                return super.queuePriority
+            }
+            set { super.queuePriority = newValue }
+        }
+    }
+
+    @Test("Children start in their order although their dependency finishes while these are read")
+    func finishedMeanwhile() async throws {
+        let (log, login, finishing) = (EventLog(), ScriptedOperation.idle("login"), Finishing())
+        login.start()
+        let children = (0..<4).map { number in
+            ScriptedOperation("\(number)") {
+                log.add("\(number)")
+                $0.finish()
+            }
+        }
+        for child in children { child.addDependency(login) }
+        let compound = CompoundOperation(
+            operations: Array(children[..<2]) + [finishing] + children[2...], maxConcurrentOperationCount: 1)
+        finishing.other.value = login
+        compound.start()
+        try await compound.finished()
+        #expect(log.events == ["0", "1", "2", "3"])
+    }
+}
