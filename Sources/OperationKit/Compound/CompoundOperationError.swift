@@ -37,7 +37,12 @@ public enum CompoundOperationError:
             switch error as? CompoundOperationError {
             case .dependencyCycle, nil: leaves.append(error)
             case let compound?:
-                if case .cancelled(_, _, let reason?) = compound, !reason.isCancellation { open.append(reason) }
+                // A compound's says itself, in its turn, whether there is a failure in it.
+                if case .cancelled(_, _, let reason?) = compound,
+                    reason is CompoundOperationError || !reason.isCancellation
+                {
+                    open.append(reason)
+                }
                 open += compound.suboperationErrors.reversed().map(\.error)
             }
         }
@@ -142,8 +147,10 @@ public enum CompoundOperationError:
 
     private func text(of reason: any Error, depth: Int) -> String? {
         if depth <= 0, reason is any NestingError { return nil }
-        // There is nothing to add unless the reason has words of its own.
-        let hasWords = (reason as? any CancellableError & LocalizedError)?.errorDescription != nil
+        // There is nothing to add unless the reason has words of its own. One that has others inside has, and they are not asked
+        // twice, which would double at each level.
+        let hasWords =
+            reason is any NestingError || (reason as? any CancellableError & LocalizedError)?.errorDescription != nil
         if reason.isCancellation, !hasWords { return nil }
         let description = reason.description(depth: depth - 1)
         return description.isEmpty ? nil : " (\(description.withoutFullStop))"

@@ -81,7 +81,9 @@ extension Operation {
     ) -> String {
         let status = status(at: now)
         var parts = [status == .notStarted ? reason() ?? status.text : status.text]
-        if isCancelled, status != .finished {
+        if status == .finished, let error = endingError {
+            parts[0] += error.isCancellation ? " as cancelled" : " with an error"
+        } else if isCancelled, status != .finished {
             parts.insert("cancelled", at: 0)
             let reason = (self as? AsyncOperation)?.cancellationReason
             if let remark = (reason as? any ReportedError)?.remark { parts.append(remark) }

@@ -97,7 +97,7 @@ import OperationKitTestSupport
             check: { subject, round in
                 subject.compound.waitUntilFinished()
                 #expect(
-                    subject.compound.debugDescription.hasPrefix("“Sync”: finished, "), "seed \(seed), round \(round)")
+                    subject.compound.debugDescription.hasPrefix("“Sync”: finished"), "seed \(seed), round \(round)")
             })
     }
 }

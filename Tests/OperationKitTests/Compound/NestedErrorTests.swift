@@ -202,6 +202,19 @@ import OperationKitTestSupport
         #expect(text("photos 2").hasPrefix("“night”: 1 operation failed: “photos 2”: 1 operation failed: “rome”: "))
     }
 
+    @Test(
+        "A chain of cancellations, each with the error of the one before as its reason, is described and searched in linear time"
+    )
+    func reasonOfReason() {
+        var error = CompoundOperationError.cancelled(name: "first", errors: [], reason: TestError.first)
+        for level in 0..<TestExtent.choose(2_000, long: 20_000) {
+            error = .cancelled(name: "c\(level)", errors: [], reason: error)
+        }
+        // Exponential cost would never end.
+        #expect(error.localizedDescription.count < 1_000 && (error as NSError).localizedDescription.count < 1_000)
+        #expect(error.leafErrors.map { $0 as? TestError } == [.first] && !error.isCancellation)
+    }
+
     @Test("A description asks the innermost error for its own a few times, however deep that is")
     func describingIsBounded() {
         for depth in [1, 2, 4, 8, 16, 32, 1_000] {

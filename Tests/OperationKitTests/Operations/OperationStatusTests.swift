@@ -66,6 +66,21 @@ import OperationKitTimelines
         try await block.finished()
     }
 
+    @Test(
+        "The description of a finished operation says whether that was with an error, or as cancelled",
+        arguments: ChildKind.allCases)
+    func endings(kind: ChildKind) async throws {
+        let failed = ScriptedOperation("a") { $0.finish(withError: TestError.first) }
+        let cancelled = kind.make("b") {}
+        cancelled.cancel()
+        for operation in [failed, cancelled] { OperationQueue().addOperation(operation) }
+        try? await failed.finished()
+        await eventually("it does not end") { cancelled.isFinished }
+        #expect(failed.debugDescription == "“a”: finished with an error")
+        let now = ContinuousClock.now
+        #expect(cancelled.summary(at: now) { nil } == "“b”: finished as cancelled")
+    }
+
     @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.level != .off))
     func ageSinceStart() throws {
         let operation = ScriptedOperation.idle("a")

@@ -283,7 +283,7 @@ extension ObserverList {
 
     /// Adds an observer, unless it is there.
     mutating func add(_ registration: ObserverRegistration) {
-        if !contains(where: { $0.observer === registration.observer }) { self = followed(by: [registration]) }
+        if !contains(where: { $0.observer === registration.observer }) { append(registration) }
     }
 
     /// Removes an observer.
