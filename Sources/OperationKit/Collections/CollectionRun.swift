@@ -159,6 +159,7 @@ extension CollectionRun {
             let slots: [(any Error)?] = Array(repeating: failure ?? CancellationError(), count: count)
             if let failure { finish(slots: slots) { _, _ in .failure(failure) } } else { finish(slots: slots) }
         } catch {
+            let error = failure ?? error
             finish(slots: [error]) { _, _ in .failure(error) }
         }
     }

@@ -189,6 +189,11 @@ public enum CompoundOperationError:
         return texts
     }
 
+    /// Whether it is the error of an operation itself that errors call so: by its name, or its type and index.
+    func isOfCompound(called title: String) -> Bool {
+        title == name || title.hasPrefix(name + " ") && title.dropFirst(name.count + 1).allSatisfy(\.isWholeNumber)
+    }
+
     var name: String {
         switch self {
         case .suboperationFailure(let name, _), .cancelled(let name, _, _), .dependencyCycle(let name, _): name

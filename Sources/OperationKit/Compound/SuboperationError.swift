@@ -65,7 +65,9 @@ extension Error {
     func explanation(of name: String? = nil, depth: Int) -> String {
         if isCancellation { return " was cancelled." }
         if depth <= 0, self is any NestingError { return " failed." }
-        if let error = self as? CompoundOperationError, error.name == name { return error.predicate(depth: depth - 1) }
+        if let name, let error = self as? CompoundOperationError, error.isOfCompound(called: name) {
+            return error.predicate(depth: depth - 1)
+        }
         let description = description(depth: depth - 1)
         return description.isEmpty ? " failed." : " failed: " + description
     }
@@ -76,8 +78,8 @@ extension Error {
     func entry(of name: String, depth: Int) -> String {
         if depth < 0 || !(self is any NestingError), isCancellation { return "“\(name)” was cancelled." }
         let description = description(depth: depth)
-        if let own = (self as? CompoundOperationError)?.name, name.hasPrefix(own) {
-            return "“\(name)" + description.dropFirst(own.count + 1)
+        if let error = self as? CompoundOperationError, error.isOfCompound(called: name) {
+            return "“\(name)" + String(description.unicodeScalars.dropFirst(error.name.unicodeScalars.count + 1))
         }
         return description.isEmpty ? "“\(name)” failed." : "“\(name)”: " + description
     }

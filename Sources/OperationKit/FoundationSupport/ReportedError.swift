@@ -128,26 +128,14 @@ extension Error {
         (self as? any NestingError)?.text(depth: depth) ?? eventText.asSentence
     }
 
-    /// What the error says: its sentence, or that of Foundation, or else its value, for which Foundation has only a number.
+    /// What the error says: its sentence, or that of Foundation, or else its value, for which Foundation has only a number. Of a long
+    /// value the beginning is enough.
     package var eventText: String {
         if let text = (self as? any LocalizedError)?.errorDescription { return text }
-        // One that is declared in Swift, and converted by no code of its own.
+        // Those that are declared in Swift, and converted by no code of their own.
         let isPlain = !(self is any CustomNSError) && (self as NSError).domain == String(reflecting: type(of: self))
-        return isPlain && isBrief ? "\(self)" : localizedDescription
-    }
-
-    /// Whether the value has few parts, and no error among them, which could have the text of a whole tree.
-    private var isBrief: Bool {
-        var parts: [Any] = [self]
-        var next = 0
-        while next < parts.count {
-            for (_, part) in Mirror(reflecting: parts[next]).children {
-                if part is any Error || parts.count > 20 { return false }
-                parts.append(part)
-            }
-            next += 1
-        }
-        return true
+        let text = isPlain ? "\(self)" : localizedDescription
+        return text.utf8.count > 1_000 ? "\(text.prefix(500))…" : text
     }
 
     /// Returns an error that is inside another one as Objective-C would see it.

@@ -27,7 +27,7 @@ struct OperationTree {
     init(_ queue: OperationQueue, at now: ContinuousClock.Instant) {
         waits = WaitDescriptions(at: now)
         let snapshot = QueueSnapshot(queue)
-        lines = [snapshot.text]
+        addLine(snapshot.text)
         let shown = snapshot.operations.prefix(OperationTree.width)
         leaveOpen(shown, omitted: snapshot.operations.count - shown.count) { tree, operation in
             tree.describe(operation) {

@@ -96,6 +96,22 @@ import OperationKitTestSupport
         #expect(log.events == ["next", "waiting"])
     }
 
+    @Test("A child that becomes ready by itself after its dependency does not begin while its compound is suspended")
+    func unreadyWhileSuspended() async throws {
+        let (first, log) = (BlockOperation {}, EventLog())
+        let waiting = GatedReadyOperation { log.add("waiting") }
+        waiting.addDependency(first)
+        let compound = CompoundOperation(operations: [first, waiting], maxConcurrentOperationCount: 1)
+        OperationQueue().addOperation(compound)
+        await eventually("not left to the queue") { compound.debugDescription.contains("not ready by itself") }
+        compound.isSuspended = true
+        waiting.becomeReady()
+        try await Self.letQueuesBegin()
+        #expect(log.events.isEmpty)
+        compound.isSuspended = false
+        try await compound.finished()
+    }
+
     @Test(
         "No child starts while the compound is suspended, and the next one starts when it is resumed",
         arguments: [-1, 1]

@@ -178,10 +178,8 @@ import OperationKitTestSupport
         }
         #expect(text(Declined.card(number: 51)) == "“pay” failed: card(number: 51).")
         #expect(text(Worded2()) == "“pay” failed: relation “orders” does not exist.")
-        // Their values could be long.
-        for error in [Declined.wrapping(cause: TestError.first), .body(text: Array(repeating: 0, count: 100_000))] {
-            #expect(text(error) == "“pay” failed: \(error.localizedDescription)")
-        }
+        #expect(text(Declined.wrapping(cause: TestError.first)).contains("wrapping(cause: "))
+        #expect(text(Declined.body(text: Array(repeating: 0, count: 100_000))).count < 600)
         let converted = NSError(domain: "Bank", code: 7, userInfo: [NSLocalizedDescriptionKey: "The bank is closed."])
         for error in [converted, CocoaError(.fileNoSuchFile), POSIXError(.EACCES)] as [any Error] {
             #expect(text(error).hasPrefix("“pay” failed: \(error.localizedDescription.dropLast())"))

@@ -69,10 +69,28 @@ extension ChildStateMachine {
     }
 
     /// A child that the private queue was handed is not ready, and waits there.
-    mutating func waitsOnQueue(_ child: ChildReference) -> Effects {
+    mutating func waitsOnQueue(_ child: ChildReference, hasToWait: Bool = true) -> Effects {
+        unreadyChildren.removeAll { $0.operation === child.operation }
         // It may have ended meanwhile.
-        if readiness.table.isPresent(child) { readiness.waitsOnQueue(child.slot) }
+        if hasToWait, readiness.table.isPresent(child) { readiness.waitsOnQueue(child.slot) }
         return effects()
+    }
+
+    /// The queue was handed a child that is not ready, although all that it depends on has finished.
+    ///
+    /// - Returns: Whether it keeps its place until ``waitsOnQueue(_:hasToWait:)``: not where others were not ready by then, or while
+    ///   the children are suspended.
+    mutating func keepsPlaceUnready(_ child: ChildReference) -> Bool {
+        if readiness.places.isSuspended || readiness.places.unreadyCount > 0 { return false }
+        unreadyChildren.append(child)
+        return true
+    }
+
+    /// From now on the queue keeps the limit for those.
+    private mutating func unreadyChildrenWait() {
+        for child in exchange(&unreadyChildren, with: []) where readiness.table.isPresent(child) {
+            readiness.waitsOnQueue(child.slot)
+        }
     }
 
     /// The next child for a worker that has started one. It leaves also when children that the queue starts wait for a
@@ -225,11 +243,13 @@ extension ChildStateMachine {
 
     mutating func limitChanged(to limit: Int) -> Effects {
         readiness.places.limit = limit
+        unreadyChildrenWait()
         return effects()
     }
 
     mutating func suspensionChanged(to isSuspended: Bool) -> Effects {
         readiness.places.isSuspended = isSuspended
+        unreadyChildrenWait()
         return effects()
     }
 

@@ -35,6 +35,8 @@ struct ChildStateMachine {
     var queue: CompositeQueue?
     /// Whether the composite has a body that has not ended, and keeps it from ending as a child does.
     var hasRunningBody = false
+    /// Those that the queue was handed, and that keep their places for a moment though they are not ready.
+    var unreadyChildren: [ChildReference] = []
     /// The slots of children whose dependencies have not been read.
     var unregistered: [Int] = []
     /// The threads that are cancelling the children.

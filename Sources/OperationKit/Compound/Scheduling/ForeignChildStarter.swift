@@ -2,17 +2,22 @@ import Foundation
 
 extension ChildScheduler {
     /// The queue was handed a child that is not ready. That keeps its place for as long as it may take Foundation, which tells one
-    /// dependent after the other, to tell it that all that it depends on has finished. A class may not be ready by itself.
+    /// dependent after the other, to tell it that all that it depends on has finished. A class may not be ready by itself: an
+    /// `AsyncOperation` is handed to the queue only in that case.
     func waitsOnQueue(_ child: ChildReference) {
         let operation = child.operation
-        guard !operation.dependencies.isEmpty, operation.unfinishedDependencies.isEmpty else {
+        let isAboutToBeReady =
+            !(operation is AsyncOperation) && !operation.dependencies.isEmpty
+            && operation.unfinishedDependencies.isEmpty
+        if isAboutToBeReady, type(of: operation) == BlockOperation.self { return }
+        guard isAboutToBeReady, machine.withLock({ $0.keepsPlaceUnready(child) }) else {
             return _ = update { $0.waitsOnQueue(child) }
         }
-        if type(of: operation) == BlockOperation.self { return }
         let delay = DelayOperation(for: .milliseconds(20))
         delay.hideFromObservers()
         delay.asyncCompletionBlock = { _ in
-            if operation.hasToWait { self.update { $0.waitsOnQueue(child) } }
+            let hasToWait = operation.hasToWait
+            self.update { $0.waitsOnQueue(child, hasToWait: hasToWait) }
         }
         delay.start()
     }
