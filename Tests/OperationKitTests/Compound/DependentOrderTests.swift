@@ -25,36 +25,4 @@ import OperationKitTestSupport
             #expect(log.events == ["19"] + (0..<19).map { "\($0)" })
         }
     }
-
-    /// Finishes another operation when its priority is read.
-    private final class Finishing: ScriptedOperation, @unchecked Sendable {
-        let other = Shared<ScriptedOperation?>(nil)
-
-        override var queuePriority: QueuePriority {
-            get {
-                exchange(&other.value, with: nil)?.finish()
-                return super.queuePriority
-            }
-            set { super.queuePriority = newValue }
-        }
-    }
-
-    @Test("Children start in their order although their dependency finishes while these are read")
-    func finishedMeanwhile() async throws {
-        let (log, login, finishing) = (EventLog(), ScriptedOperation.idle("login"), Finishing())
-        login.start()
-        let children = (0..<4).map { number in
-            ScriptedOperation("\(number)") {
-                log.add("\(number)")
-                $0.finish()
-            }
-        }
-        for child in children { child.addDependency(login) }
-        let compound = CompoundOperation(
-            operations: Array(children[..<2]) + [finishing] + children[2...], maxConcurrentOperationCount: 1)
-        finishing.other.value = login
-        compound.start()
-        try await compound.finished()
-        #expect(log.events == ["0", "1", "2", "3"])
-    }
 }
