@@ -12,15 +12,18 @@ import OperationKitTestSupport
 
     @Test("Children of another class that wait for the same start in their order, with the higher priority first")
     func plainChildren() async throws {
-        for _ in 0..<TestExtent.choose(10, long: 300) {
-            let log = EventLog()
-            let download = BlockOperation {}
+        for _ in 0..<TestExtent.choose(60, long: 600) {
+            let (log, mayEnd) = (EventLog(), Gate())
+            let download = BlockOperation { mayEnd.pass() }
+            let queue = OperationQueue()
+            queue.addOperation(download)
             let steps = (0..<20).map { number in Plain { log.add("\(number)") } }
             for step in steps { step.addDependency(download) }
             steps[19].queuePriority = .high
             let compound = CompoundOperation(operations: steps, maxConcurrentOperationCount: 1)
-            compound.start()
-            OperationQueue().addOperation(download)
+            queue.addOperation(compound)
+            await eventually("it does not run") { compound.isExecuting }
+            mayEnd.open()
             try await compound.finished()
             #expect(log.events == ["19"] + (0..<19).map { "\($0)" })
         }
