@@ -77,11 +77,7 @@ enum RequestName {
 extension String {
     /// The text for a message, with its line breaks and other control characters escaped.
     var onOneLine: String {
-        unicodeScalars.lazy.map { scalar in
-            let controls: [Unicode.GeneralCategory] = [.control, .lineSeparator, .paragraphSeparator]
-            return controls.contains(scalar.properties.generalCategory)
-                ? scalar.escaped(asASCII: true) : String(scalar)
-        }.joined()
+        unicodeScalars.lazy.map { $0.isControl ? $0.escaped(asASCII: true) : String($0) }.joined()
     }
 }
 

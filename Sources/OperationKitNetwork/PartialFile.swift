@@ -109,7 +109,7 @@ final class PartialFile: @unchecked Sendable {
             && (status.st_uid == geteuid() || status.st_uid == ownerOfNewFile(beside: url))
     }
 
-    /// Whom a file belongs to that is created here. Where a file system is shared or has no users, that is another one.
+    /// The owner of a file that is created here: another user, where a file system is shared or has no users.
     private static func ownerOfNewFile(beside url: URL) -> uid_t? {
         let path = url.deletingLastPathComponent().appendingPathComponent(UUID().uuidString).path
         let number = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)

@@ -57,7 +57,7 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
 
     /// Sends the request, when the library calls this method. Otherwise it does nothing.
     public final override func main(input request: URLRequest) {
-        guard hasReachedMain, lock.withLock({ exchange(&accepted, with: statuses) }) == nil, !isFinished else { return }
+        guard hasReachedMain, lock.withLock({ beginsWithStatuses() }), !isFinished else { return }
         if name == nil { name = RequestName.of(request.httpMethod, request.url) }
         do {
             // First: a change of a request without a URL ends the program.
@@ -69,6 +69,13 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
         } catch {
             finish(withError: error)
         }
+    }
+
+    /// - Returns: Whether it had not begun. Otherwise the statuses stay as they were then.
+    private func beginsWithStatuses() -> Bool {
+        if accepted != nil { return false }
+        accepted = statuses
+        return true
     }
 
     /// Stops the transfer. Don't call this method yourself.

@@ -138,10 +138,13 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Starts the program, when the library calls this method. Otherwise it does nothing.
     public override func main(input: Data) {
         guard hasReachedMain else { return }
-        let (settings, earlier) = lock.withLock {
-            (self.settings, exchange(&gracePeriod, with: min(self.settings.gracePeriod, .century)))
+        let settings = lock.withLock { () -> Settings? in
+            // It has begun.
+            if gracePeriod != nil { return nil }
+            gracePeriod = min(self.settings.gracePeriod, .century)
+            return self.settings
         }
-        guard earlier == nil, !isFinished else { return }
+        guard let settings, !isFinished else { return }
         // Called inside `cancel()`, also while this method runs, which `didCancel()` would wait for.
         addCancellationHandler { [unowned self] in stop() }
         launch(input, settings)
@@ -252,15 +255,10 @@ enum CommandLine {
         let isPlain =
             !argument.isEmpty && text.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || plain.contains($0) }
         if isPlain { return String(text) }
-        guard text.unicodeScalars.contains(where: isControl) else {
+        guard text.unicodeScalars.contains(where: \.isControl) else {
             return "'" + text.replacing("'", with: #"'\''"#) + "'"
         }
         return "$'" + text.unicodeScalars.map(escaped).joined() + "'"
-    }
-
-    /// Whether it breaks a line, or may do something to a terminal.
-    private static func isControl(_ scalar: Unicode.Scalar) -> Bool {
-        [.control, .lineSeparator, .paragraphSeparator].contains(scalar.properties.generalCategory)
     }
 
     /// How a shell writes a text of several lines in one: logs and messages have a line for each operation.
@@ -269,7 +267,7 @@ enum CommandLine {
         case "\\", "'": "\\\(scalar)"
         case "\n": #"\n"#
         case "\r": #"\r"#
-        case _ where isControl(scalar):
+        case _ where scalar.isControl:
             String(format: scalar.value < 0x80 ? #"\x%02x"# : #"\u%04x"#, scalar.value)
         default: String(scalar)
         }

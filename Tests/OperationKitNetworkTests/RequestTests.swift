@@ -177,6 +177,7 @@ struct RequestTests {
         await reached.opened()
         operation.main(input: URLRequest(url: server.url("/second")))
         operation.acceptedStatuses = [404]
+        operation.main(input: URLRequest(url: server.url("/second")))
         answer.open()
         await #expect(throws: HTTPError.self) { try await operation.finished() }
         await #expect(throws: HTTPError.self) { try await queue.run(DataTaskOperation(server.url("/third"))) }

@@ -50,3 +50,10 @@ func typeName(of type: Any.Type) -> String {
         return name
     }
 }
+
+extension Unicode.Scalar {
+    /// Whether it breaks a line, or may do something to a terminal.
+    package var isControl: Bool {
+        [.control, .lineSeparator, .paragraphSeparator].contains(properties.generalCategory)
+    }
+}

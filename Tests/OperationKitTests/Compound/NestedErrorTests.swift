@@ -169,7 +169,7 @@ import OperationKitTestSupport
         case body(text: [UInt8])
     }
 
-    private struct Worded2: Error, CustomStringConvertible { let description = "relation “orders” does not exist" }
+    private struct Printed: Error, CustomStringConvertible { let description = "relation “orders” does not exist" }
 
     @Test("An error without a sentence is described by its value, and one of Foundation by its own sentence")
     func values() {
@@ -177,7 +177,7 @@ import OperationKitTestSupport
             SuboperationError(name: "pay", index: 0, error: error).localizedDescription
         }
         #expect(text(Declined.card(number: 51)) == "“pay” failed: card(number: 51).")
-        #expect(text(Worded2()) == "“pay” failed: relation “orders” does not exist.")
+        #expect(text(Printed()) == "“pay” failed: relation “orders” does not exist.")
         #expect(text(Declined.wrapping(cause: TestError.first)).contains("wrapping(cause: "))
         #expect(text(Declined.body(text: Array(repeating: 0, count: 100_000))).count < 600)
         let converted = NSError(domain: "Bank", code: 7, userInfo: [NSLocalizedDescriptionKey: "The bank is closed."])

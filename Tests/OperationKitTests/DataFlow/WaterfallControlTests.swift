@@ -94,12 +94,9 @@ import OperationKitTestSupport
         await #expect(throws: TestError.reason) { try await waterfall.value }
     }
 
-    /// Finishes the first operation that runs.
+    /// Finishes the operation of a job, when it is told to.
     private final class Finishing: OperationObserver {
-        let began: Gate
         private let running = Shared<AsyncOperation?>(nil)
-
-        init(when began: Gate) { self.began = began }
 
         func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
             if case .running = event.kind, event.name == "slow" { running.value = operation }
@@ -120,7 +117,7 @@ import OperationKitTestSupport
                     await mayReturn.openedDespiteCancellation()
                     return captured.isFinished
                 })
-            let observer = Finishing(when: began)
+            let observer = Finishing()
             waterfall.addObserver(observer)
             waterfall.start()
             await began.opened()
