@@ -1,6 +1,6 @@
 extension Duration {
     /// So long that it makes no difference to wait longer, and so short that no clock overflows.
-    package static let century = Duration.seconds(100 * 366 * 24 * 3_600)
+    package static let century = Duration.seconds(100 * 366 * 24 * 3_600 as Int64)
 
     /// The result of sums and products that are longer. Sums of some of them do not overflow.
     static let longest = Duration.seconds(Int64.max)

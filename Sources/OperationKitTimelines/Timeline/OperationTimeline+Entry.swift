@@ -206,7 +206,7 @@ extension OperationTimeline.Entry {
 
 extension Duration {
     /// The latest time of a timeline: 73 years.
-    static let latest = Duration.nanoseconds(1 << 61)
+    static let latest = Duration.nanoseconds(Int64(1) << 61)
 
     /// The duration in whole nanoseconds, or the latest time if that is less.
     var bounded: Duration { min(.nanoseconds(nanoseconds), .latest) }

@@ -173,7 +173,7 @@ struct RepeatStateMachine {
     /// How many intervals the time has, rounded up.
     private func intervals(in time: Duration) -> Int {
         guard time > .zero else { return 0 }
-        let most = 1 << 62
+        let most = Int.max >> 1
         // The quotient may be off by one or two, where the numbers are large.
         var count = Int(min((time / interval).rounded(.up), Double(most)))
         while count > 0, interval * (count - 1) >= time { count -= 1 }
