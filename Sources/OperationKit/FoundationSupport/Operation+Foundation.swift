@@ -30,17 +30,18 @@ extension QualityOfService {
     }
 }
 
-/// Takes chains of operations apart one by one, where releasing the last one would release them by nested calls.
+/// Takes chains of operations, and operations inside others, apart one by one, where releasing the last one would release them by nested
+/// calls.
 ///
 /// An operation holds its dependencies for good, so the end of a chain holds all of it. Foundation would free a chain
-/// recursively, and overflow the stack: that of a worker thread at a fraction of what the main thread's can bear.
+/// recursively, and overflow the stack: that of a worker thread at a fraction of what the main thread's can bear. So would composites
+/// that hold others, at any depth.
 ///
-/// This is about Foundation on Linux. On Apple platforms it has no effect: subclasses of `NSObject` count references as
-/// Objective-C does, so `isKnownUniquelyReferenced` is always false, and what is released here is only released. No
-/// `deinit` is compiled there either. How a chain is freed is up to `NSOperation` then, whose documentation does not
-/// say whether it recurses; it was not measured. Threads of dispatch queues have 512 KiB of stack there. Chains inside
-/// compounds and macros do not depend on it, because a child removes its dependencies when it has ended. That leaves
-/// chains that were put on an `OperationQueue`, or were never run.
+/// On Apple platforms only composites are: subclasses of `NSObject` count references as Objective-C does, so
+/// `isKnownUniquelyReferenced` is always false, and `AsyncOperation` has no `deinit`. How a chain is freed is up to `NSOperation`
+/// then, whose documentation does not say whether it recurses; it was not measured. Threads of dispatch queues have 512 KiB of stack
+/// there. Chains inside compounds and macros do not depend on it, because a child removes its dependencies when it has ended. That
+/// leaves chains that were put on an `OperationQueue`, or were never run.
 final class DependencyRelease: @unchecked Sendable {
     private var operations: [Operation]
 
@@ -48,18 +49,25 @@ final class DependencyRelease: @unchecked Sendable {
         DependencyRelease.release(&operations)
     }
 
-    /// Frees operations without other references, without recursion: their dependencies are detached before they go.
-    ///
-    /// - Parameters:
-    ///   - operations: The operations to free.
-    ///   - takeParts: Takes from an operation what else it holds that may hold others.
-    static func release(_ operations: inout [Operation], takeParts: (Operation) -> [Operation] = { _ in [] }) {
-        while var operation = operations.popLast() {
-            guard isKnownUniquelyReferenced(&operation) else { continue }
-            operations += takeParts(operation)
-            let dependencies = operation.dependencies
-            for dependency in dependencies { operation.removeDependency(dependency) }
-            operations += dependencies
+    /// The operations that the current thread is letting go of.
+    private static let key = makeThreadKey()
+
+    /// Lets go of operations without recursion. The dependencies of those without other references are detached before they go. What
+    /// they let go of here in turn, because they are freed, follows when they are gone.
+    static func release(_ operations: inout [Operation]) {
+        var open = exchange(&operations, with: [])
+        if let outer = unsafe pthread_getspecific(key) {
+            return unsafe outer.assumingMemoryBound(to: [Operation].self).pointee += open
+        }
+        unsafe withUnsafeMutablePointer(to: &open) { open in
+            unsafe pthread_setspecific(key, open)
+            while var operation = unsafe open.pointee.popLast() {
+                guard isKnownUniquelyReferenced(&operation) else { continue }
+                let dependencies = operation.dependencies
+                for dependency in dependencies { operation.removeDependency(dependency) }
+                unsafe open.pointee += dependencies
+            }
+            pthread_setspecific(key, nil)
         }
     }
 

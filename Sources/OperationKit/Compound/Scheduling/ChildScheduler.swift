@@ -59,10 +59,8 @@ final class ChildScheduler: Sendable {
     deinit {
         // Another composite finds it as it was when it was created.
         machine.withLock { $0.settings.latest == .immediate ? $0.queue.take() : nil }?.retire()
-        var operations = removeAll()
-        DependencyRelease.release(&operations) {
-            ($0.ownChildren as? ChildScheduler)?.removeAll() ?? []
-        }
+        var operations = machine.withLock { $0.readiness.table.removeAll() }
+        DependencyRelease.release(&operations)
     }
 
     /// The private queue, which is created when it is first needed.
@@ -267,9 +265,6 @@ extension ChildScheduler: ChildGroup {
     func start() {
         handlers?.start()
     }
-
-    /// Removes and returns the children of a composite that is freed, so that they can be released one by one.
-    func removeAll() -> [Operation] { machine.withLock { $0.readiness.table.removeAll() } }
 
     func drain() {
         Trampoline.run { cancelAll(&$0) }
