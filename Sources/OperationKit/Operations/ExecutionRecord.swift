@@ -14,14 +14,14 @@ final class ExecutionRecord: @unchecked Sendable {
     private let name: String?
     private let type: AsyncOperation.Type
     private let registry: ExecutionRegistry?
-    private let reporter: MisuseReporter
+    private let reporter: MisuseReporter?
     /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets
     /// go of the object last.
     private var hasEnded = false
 
     /// To be called on the thread that starts the operation, without its lock: its name may be overridden.
     init(
-        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: MisuseReporter = .shared,
+        _ operation: AsyncOperation, _ registry: ExecutionRegistry?, _ reporter: MisuseReporter? = nil,
         at now: ContinuousClock.Instant
     ) {
         startTime = now
@@ -40,7 +40,7 @@ final class ExecutionRecord: @unchecked Sendable {
     deinit {
         registry?.ended(self)
         if hasEnded { return }
-        reporter.report(.released(unfinishedOperation))
+        (reporter ?? .shared).report(.released(unfinishedOperation))
     }
 
     /// What is known of the operation, as long as it has not finished.
@@ -57,7 +57,7 @@ final class ExecutionRecord: @unchecked Sendable {
 
     /// The operation was ended, because nothing else could end it any more.
     func reportLostFinish(_ error: LostFinishError) {
-        reporter.report(.lostFinish(error, operation: unfinishedOperation))
+        (reporter ?? .shared).report(.lostFinish(error, operation: unfinishedOperation))
     }
 
     /// Where code runs, in words that follow “on”. Names that Foundation and Dispatch give say nothing.
