@@ -40,7 +40,7 @@ enum ExecutableSearch {
 
     /// Throws an error unless a directory exists.
     static func check(directory: URL, command: String) throws(ProcessError) {
-        guard directory.isLocal, isDirectory(directory.path) else {
+        guard directory.isLocal, kind(of: directory.path) == S_IFDIR else {
             throw .invalidDirectory(
                 command: command, directory: directory.isLocal ? directory.path : directory.absoluteString)
         }
@@ -64,12 +64,13 @@ enum ExecutableSearch {
     }
 
     private static func isExecutable(_ path: String) -> Bool {
-        FileManager.default.isExecutableFile(atPath: path) && !isDirectory(path)
+        FileManager.default.isExecutableFile(atPath: path) && kind(of: path) == S_IFREG
     }
 
-    private static func isDirectory(_ path: String) -> Bool {
+    /// What is there: a file, a directory, or something else.
+    private static func kind(of path: String) -> mode_t? {
         var status = stat()
-        return unsafe stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+        return unsafe stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
     }
 }
 

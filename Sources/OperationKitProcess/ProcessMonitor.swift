@@ -1,6 +1,7 @@
 #if os(macOS) || os(Linux)
 import CProcessSupport
 import Foundation
+import OperationKit
 
 /// Reads and writes the pipes of all programs that were started, and notices their ends, on one thread.
 ///
@@ -21,9 +22,11 @@ final class ProcessMonitor: @unchecked Sendable {
 
     private init() {
         wakeUp = try? Pipe(ourEnd: 0, command: "")
-        let thread = Thread { [unowned self] in run() }
-        thread.name = "OperationKit.processes"
-        thread.start()
+        // Foundation does not say that the system has no thread left.
+        detachThread { [unowned self] in
+            Thread.current.name = "OperationKit.processes"
+            run()
+        }
     }
 
     // MARK: - Called on any thread

@@ -52,6 +52,7 @@ extension ProcessTermination: CustomStringConvertible {
     /// The status or the signal, in words.
     public var description: String {
         switch self {
+        case .exited(-1): "ended, and its status is lost: SIGCHLD is ignored, or other code has waited for it"
         case .exited(let status): "exited with status \(status)"
         case .signaled(let signal): "was ended by signal \(signal)"
         }

@@ -19,9 +19,12 @@ struct ProcessLaunchTests {
         #expect(output.text.hasSuffix("/a 'b' \"c\"\nd $e\nx'\n\"y"))
     }
 
-    @Test("A relative folder of PATH is one of the current directory, wherever the program runs")
+    @Test("A relative folder of PATH is one of the current directory, wherever the program runs; a pipe is no program")
     func relativePath() async throws {
         _ = try folder.script("hello", "#!/bin/sh\npwd\n")
+        let pipes = folder.url.appendingPathComponent("pipes")
+        try FileManager.default.createDirectory(at: pipes, withIntermediateDirectories: true)
+        #expect(mkfifo(pipes.appendingPathComponent("hello").path, 0o777) == 0)
         let up = FileManager.default.currentDirectoryPath.split(separator: "/").map { _ in ".." }
         // So deep that as many steps up do not lead to the root.
         let deep = up.reduce(folder.url) { url, _ in url.appendingPathComponent("deep") }
@@ -29,7 +32,7 @@ struct ProcessLaunchTests {
         let output = try await queue.run(
             ProcessOperation(
                 "hello", directory: deep,
-                environment: ["PATH": "missing:\(up.joined(separator: "/"))\(folder.url.path):/bin"]))
+                environment: ["PATH": "\(pipes.path):missing:\(up.joined(separator: "/"))\(folder.url.path):/bin"]))
         #expect(output.text.hasSuffix("/deep"))
     }
 

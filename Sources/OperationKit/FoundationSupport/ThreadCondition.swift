@@ -77,7 +77,7 @@ enum ThreadWait<Answer> {
 }
 
 /// Creates a thread that runs a body and ends. Where the system has no thread left, one of Dispatch's runs it.
-func detachThread(_ body: @escaping DedicatedThreads.Job) {
+package func detachThread(_ body: @escaping @Sendable () -> Void) {
     let start = unsafe Unmanaged.passRetained(Reference(body))
     #if canImport(Darwin)
     var thread: pthread_t?
