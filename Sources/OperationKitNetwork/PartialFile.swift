@@ -96,7 +96,7 @@ final class PartialFile: @unchecked Sendable {
     /// Opens a file of this user, and neither a link nor anything else.
     private static func opened(_ url: URL, _ flags: Int32, mode: mode_t = 0o600) throws(POSIXError) -> FileHandle {
         // A named pipe is not waited for.
-        let number = unsafe open(url.path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode)
+        let number = aboveStandardStreams(unsafe open(url.path, flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, mode))
         guard number >= 0 else { throw POSIXError(errno == ELOOP ? .EEXIST : lastCode) }
         let handle = FileHandle(fileDescriptor: number, closeOnDealloc: true)
         guard let status = status(of: handle), isOwnFile(status, at: url) else { throw POSIXError(.EEXIST) }
@@ -236,4 +236,11 @@ extension URL {
 
     /// How messages call it: the path of a file, or the whole URL.
     var place: String { isFileURL ? path : absoluteString }
+}
+
+/// Where standard streams were closed, a file gets the number of one, and what the program writes there would get into it.
+private func aboveStandardStreams(_ number: Int32) -> Int32 {
+    guard STDIN_FILENO...STDERR_FILENO ~= number else { return number }
+    defer { close(number) }
+    return fcntl(number, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
 }

@@ -31,6 +31,17 @@ struct DownloadDestinationTests {
         #expect(try Data(contentsOf: destination).isEmpty)
     }
 
+    @Test("What a program writes to a standard output that was closed gets into no download") func closedOutput() async
+    {
+        await #expect(processExitsWith: .success) {
+            let folder = TemporaryFolder()
+            close(STDOUT_FILENO)
+            let part = try PartialFile(for: folder.url.appendingPathComponent("file"), of: nil)
+            let isOpen = withExtendedLifetime(part) { fcntl(STDOUT_FILENO, F_GETFD) >= 0 }
+            exit(isOpen ? EXIT_FAILURE : EXIT_SUCCESS)
+        }
+    }
+
     @Test(
         "A second operation with the same destination ends with an error, and the destination is free after the first one",
         arguments: [false, true])
