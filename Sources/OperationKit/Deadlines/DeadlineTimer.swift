@@ -83,11 +83,12 @@ package final class DeadlineTimer: Sendable {
 
     /// - Returns: Whether the deadline had been armed until now, so that its closure is not called.
     fileprivate func disarm(_ id: HeapElementID) -> Bool {
-        let (expiration, task) = state.withLock { state in
-            let (expiration, endsSleep) = state.machine.disarmed(id)
-            return (expiration, endsSleep ? state.task.take() : nil)
+        let (expiration, task, next) = state.withLock { state in
+            let (expiration, endsSleep, next) = state.machine.disarmed(id)
+            return (expiration, endsSleep ? state.task.take() : nil, next)
         }
         task?.cancel()
+        if let next { begin(next) }
         // The closure is released here, without the lock.
         return expiration != nil
     }
@@ -211,17 +212,18 @@ package final class LatestDeadline: Sendable {
 /// A state machine that decides how long the one sleep of a timer lasts, and what is due after it.
 ///
 /// A sleep that turns out to be too long is replaced by a shorter one, in a task of its own if tasks sleep. One that is too short,
-/// because the earliest deadline was disarmed, is left alone: it ends, nothing is due, and the next one begins. So operations
-/// that end in time cost no sleep each, as their deadlines are armed and disarmed in turn.
+/// because the earliest deadline was disarmed, is left alone by a thread: it ends, nothing is due, and the next one begins. So
+/// operations that end in time cost no sleep each, as their deadlines are armed and disarmed in turn. A task begins a longer one, as
+/// a clock for tests shows until when it sleeps.
 struct TimerStateMachine<Element: Sendable> {
     private var deadlines = IndexedHeap<Duration, Element>()
     /// The sleep that goes on; those of other tasks are over, or to be cancelled.
     private(set) var sleep: TimerSleep?
     private var lastTask = 0
-    /// Whether a sleep goes on when there are no deadlines.
+    /// Whether a sleep goes on when its deadline is disarmed.
     private let lingers: Bool
 
-    /// - Parameter lingers: Whether a sleep goes on when the last deadline is disarmed, and serves the next ones.
+    /// - Parameter lingers: Whether a sleep goes on when its deadline is disarmed, and serves the next ones.
     init(lingers: Bool) {
         self.lingers = lingers
     }
@@ -235,17 +237,24 @@ struct TimerStateMachine<Element: Sendable> {
     mutating func armed(_ element: Element, at deadline: Duration) -> (id: HeapElementID, sleep: TimerSleep?) {
         let id = deadlines.insert(element, key: deadline)
         if let sleep, sleep.deadline <= deadline { return (id, nil) }
-        lastTask += 1
-        sleep = TimerSleep(task: lastTask, deadline: deadline)
-        return (id, sleep)
+        return (id, begin(until: deadline))
     }
 
     /// A deadline is not wanted any more.
     ///
-    /// - Returns: The element, or `nil` if it was due before, and whether the current task is to be cancelled.
-    mutating func disarmed(_ id: HeapElementID) -> (element: Element?, endsSleep: Bool) {
+    /// - Returns: The element, or `nil` if it was due before; whether the current task is to be cancelled; and a sleep to begin in a
+    ///   new one.
+    mutating func disarmed(_ id: HeapElementID) -> (element: Element?, endsSleep: Bool, sleep: TimerSleep?) {
         let element = deadlines.remove(id)
-        return (element, deadlines.isEmpty && !lingers && sleep.take() != nil)
+        let first = deadlines.first?.key
+        if lingers || first == sleep?.deadline { return (element, false, nil) }
+        return (element, true, begin(until: first))
+    }
+
+    private mutating func begin(until deadline: Duration?) -> TimerSleep? {
+        lastTask += 1
+        sleep = deadline.map { TimerSleep(task: lastTask, deadline: $0) }
+        return sleep
     }
 
     /// A task has slept.

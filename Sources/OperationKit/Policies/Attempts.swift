@@ -88,10 +88,10 @@ final class Attempts: ChildDescriber {
     }
 
     /// Lets the time before the next attempt pass, in a task of the body. Descriptions say when it begins.
-    func wait(_ duration: Duration, on clock: any Clock<Duration>) async throws {
+    func wait(_ duration: Duration, on clock: any Clock<Duration>, began: () -> Void = {}) async throws {
         delayBegan(duration, on: clock)
         defer { delayEnded() }
-        try await clock.pause(for: duration)
+        try await clock.pause(for: duration, began: began)
     }
 
     func delayBegan(_ duration: Duration, on clock: any Clock<Duration>) {

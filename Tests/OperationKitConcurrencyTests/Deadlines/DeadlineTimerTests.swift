@@ -49,6 +49,16 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
+    @Test("The sleep of a task follows the first deadline, also when that is disarmed")
+    func followsFirst() async {
+        let (first, second) = (arm("first", after: .seconds(2)), arm("second", after: .seconds(60)))
+        await clock.sleepers()
+        first.disarm()
+        await eventually("\(clock.deadlines)") { clock.deadlines == [.seconds(60)] }
+        second.disarm()
+        await clock.expectNoSleepers()
+    }
+
     @Test("Of deadlines that follow one another only the latest expires, and none after the end")
     func latest() async {
         let (gate, latest) = (Gate(), LatestDeadline())

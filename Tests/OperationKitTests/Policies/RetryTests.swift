@@ -252,6 +252,28 @@ import OperationKitTestSupport
         #expect(try await retry.value == 2)
     }
 
+    /// Lets the delay before an attempt pass as soon as the retry is announced.
+    private final class Advance: OperationObserver {
+        private let clock: ManualClock
+
+        init(_ clock: ManualClock) { self.clock = clock }
+
+        func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+            if case .retrying(_, _, let delay) = event.kind { clock.advance(by: delay) }
+        }
+    }
+
+    @Test("A retry is announced when its delay has begun", arguments: Kind.allCases)
+    func announced(kind: Kind) async throws {
+        let retry = retry(kind, policy()) { number in
+            if number < 4 { throw TestError.first }
+            return number
+        }
+        retry.addObserver(Advance(clock))
+        retry.start()
+        #expect(try await retry.value == 4 && clock.now == .init(offset: .seconds(7)))
+    }
+
     @Test("A queue calls a closure again, or runs another operation, in one place", arguments: Kind.allCases)
     func queue(kind: Kind) async throws {
         let queue = OperationQueue.serial(name: "uploads")

@@ -53,11 +53,12 @@ import OperationKitTestSupport
                 if let sleep { sleeping[sleep.task] = sleep.deadline }
             case 2:
                 guard let (key, entry) = armed.min(by: { $0.key < $1.key }) else { continue }
-                let (removed, endsSleep) = machine.disarmed(entry.id)
+                let (removed, endsSleep, sleep) = machine.disarmed(entry.id)
                 #expect(removed == key)
                 armed[key] = nil
-                #expect(endsSleep == (armed.isEmpty && !lingers))
-                if endsSleep { sleeping = [:] }
+                #expect(lingers || machine.sleep?.deadline == armed.values.map(\.deadline).min())
+                #expect(endsSleep == (!lingers && armed.values.allSatisfy { $0.deadline > entry.deadline }))
+                if endsSleep { sleeping = sleep.map { [$0.task: $0.deadline] } ?? [:] }
             default:
                 now += .seconds(random.next() % 3)
                 while let (task, wake) = sleeping.filter({ $0.value <= now }).min(by: { $0.value < $1.value }) {

@@ -65,8 +65,9 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
             var firstStart: Duration?
             return try await policy.retrying(named: { displayName }, clock: clock, in: scheduler.children) {
                 number, error, delay in
-                emit(.retrying(attempt: number, error: error, delay: delay))
-                try await scheduler.wait(delay, on: clock)
+                try await scheduler.wait(delay, on: clock) {
+                    emit(.retrying(attempt: number, error: error, delay: delay))
+                }
             } attempt: { number in
                 let attempt = try await scheduler.next(of: self, input: input, make)
                 if let timeout = policy.attemptTimeout {
@@ -208,10 +209,9 @@ extension IOOperation {
         return try await policy.perform(
             named: { displayName }, clock: clock,
             wait: { [self] number, error, delay in
-                emit(.retrying(attempt: number, error: error, delay: delay))
                 setWait("waiting \(delay.shortText) before attempt \(number + 1)")
                 defer { setWait(nil) }
-                try await clock.pause(for: delay)
+                try await clock.pause(for: delay) { emit(.retrying(attempt: number, error: error, delay: delay)) }
             }, requesting: { try await request?.granted(toAttemptOf: self) }, body)
     }
 }

@@ -247,10 +247,11 @@ extension Clock where Duration == Swift.Duration {
     /// Suspends until some time has passed. Leaves nothing behind, other than a cancelled sleep of a clock of the system.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before.
-    func pause(for duration: Duration) async throws {
+    func pause(for duration: Duration, began: () -> Void = {}) async throws {
         try Task.checkCancellation()
-        guard duration > .zero else { return }
+        guard duration > .zero else { return began() }
         let pause = startPause(for: duration)
+        began()
         defer { pause.cancel() }
         try await pause.waitForFinish()
     }
