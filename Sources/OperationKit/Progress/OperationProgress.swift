@@ -75,6 +75,8 @@ final class OperationProgress: Progress, @unchecked Sendable {
         self.owner = owner
         #if canImport(ObjectiveC)
         cancellationHandler = nil
+        #else
+        isCancellable = true
         #endif
     }
 

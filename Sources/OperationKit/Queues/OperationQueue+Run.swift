@@ -79,7 +79,9 @@ extension OperationQueue {
     /// waited for.
     ///
     /// Suspension and limit of the queue are respected: on a suspended queue the wait ends after it was resumed. How
-    /// the operations ended does not matter. Complexity: linear in the number of operations.
+    /// the operations ended does not matter. Foundation may list them in `operations` for a moment longer.
+    ///
+    /// Complexity: linear in the number of operations.
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled; the operations are left alone.
     public func allOperationsFinished() async throws {

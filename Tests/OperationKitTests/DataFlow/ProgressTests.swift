@@ -31,7 +31,7 @@ import OperationKitTestSupport
         let step = Self.worker(4) { log.look() }.with(input: 0)
         log.watch(step)
         await Start.byHand(step)
-        #expect((step as any ProgressReporting).progress === step.progress)
+        #expect((step as any ProgressReporting).progress === step.progress && step.progress.isCancellable)
         #expect(log.fractions == [0, 0.25, 0.5, 0.75] && step.progress.fractionCompleted == 1)
         step.progress.completedUnitCount = 0
         #expect(step.progress.fractionCompleted == 1)

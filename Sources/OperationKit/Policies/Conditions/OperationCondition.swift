@@ -210,8 +210,8 @@ extension OperationCondition where Self == ClosureCondition {
             name: "no failed dependencies", immediately: { $0.resultOfDependencies { !$0.isCancellation } })
     }
 
-    /// No operation that the operation depends on was cancelled, nor has it ended with another error whose `isCancellation` is
-    /// true.
+    /// No operation that the operation depends on has ended as cancelled: with an error whose `isCancellation` is true. One that
+    /// succeeded although it was cancelled does not count.
     ///
     /// The cause in the ``ConditionError`` is a ``DependencyError/dependencyFailed(operation:dependency:error:)``, of the
     /// operation that went wrong first.
