@@ -22,6 +22,16 @@ extension AsyncOperation {
     }
 }
 
+extension CompoundOperation {
+    /// Starts the compound, and suspends until children are at work.
+    package func start(
+        until child: AsyncOperation, _ others: AsyncOperation..., location: SourceLocation = #_sourceLocation
+    ) async {
+        OperationQueue().addOperation(self)
+        await eventually("not begun", location) { child.isAtWork && others.allSatisfy(\.isAtWork) }
+    }
+}
+
 /// Expects that a task which begins to wait for an operation goes on only when what holds up the end is back.
 ///
 /// - Parameters:

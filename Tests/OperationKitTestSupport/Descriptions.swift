@@ -9,4 +9,5 @@ package func withoutAges(_ operation: Operation) -> String {
 /// A description without what depends on the level of the diagnostics.
 package func withoutAges(_ description: String) -> String {
     description.replacing(/\sfor\s[0-9][^,\n]*/, with: "").replacing(", on no known queue", with: "")
+        .replacing("executing, told to end", with: "told to end")
 }

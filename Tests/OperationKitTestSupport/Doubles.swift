@@ -19,6 +19,20 @@ extension Gate {
     }
 }
 
+/// Work that blocks its thread until the test lets it end.
+package struct HeldWork: Sendable {
+    package let begun = Gate()
+    package let mayEnd = Gate()
+
+    package init() {}
+
+    @available(*, noasync)
+    package func callAsFunction() {
+        begun.open()
+        mayEnd.pass()
+    }
+}
+
 extension ManualClock {
     /// Expects that soon no task sleeps, and that nothing is alive which a test has watched.
     package func expectNothingLeft(_ leaks: LeakTracker, _ location: SourceLocation = #_sourceLocation) async {

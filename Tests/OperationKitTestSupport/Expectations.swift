@@ -55,6 +55,13 @@ package func brief(_ error: (any Error)?) -> String {
     }
 }
 
+/// Returns every order of all or some of the events, of which none comes twice.
+package func everyOrder<Event: CaseIterable & Equatable>(of events: Event.Type, after order: [Event] = []) -> [[Event]]
+{
+    let following = Event.allCases.filter { !order.contains($0) }
+    return [order] + following.flatMap { everyOrder(of: events, after: order + [$0]) }
+}
+
 /// Writes down how far an operation has come whenever it is told to look.
 package final class ProgressLog: Sendable {
     private let watched = Shared<Progress?>(nil)
