@@ -22,14 +22,8 @@ extension BlockedChildrenTests {
             case .waterfall: return Waterfall<Void, Void>(name: "group").thenRun { [child].gathered() }
             case .recovery:
                 return [child].gathered(name: "group").recoverRun { error -> TaskOperation<[Int]> in throw error }
-            case .rethrowing: return Rethrowing(name: "group", operations: [child])
+            case .rethrowing: return ScriptedCompound("group", operations: [child])
             }
-        }
-    }
-
-    private final class Rethrowing: CompoundOperation, @unchecked Sendable {
-        override func childrenDidFinish(_ error: CompoundOperationError?) throws {
-            if let error { throw error }
         }
     }
 
@@ -168,18 +162,12 @@ extension BlockedChildrenTests {
     @Test("Operations on a queue are counted in the same way, and nothing private is thrown") func queue() async {
         let login = failing("login")
         let group = [requiring("profile", login)].gathered(name: "group")
-        do {
+        let error = await #expect(throws: CompoundOperationError.self) {
             try await OperationQueue().run([group, login, requiring("after", group)])
-            Issue.record("An operation failed")
-        } catch {
-            #expect(summary(error) == ["1 login 2"])
         }
+        #expect(summary(error) == ["1 login 2"])
         let alone = [requiring("profile", login)].gathered(name: "alone")
-        do {
-            _ = try await OperationQueue().run(alone)
-            Issue.record("It failed")
-        } catch {
-            #expect(summary(error) == ["0 profile 0"])
-        }
+        let own = await #expect(throws: CompoundOperationError.self) { _ = try await OperationQueue().run(alone) }
+        #expect(summary(own) == ["0 profile 0"])
     }
 }

@@ -115,11 +115,9 @@ import OperationKitTestSupport
         },
         // A decision of a group that is no report of its children is a failure of its own.
         { tests in
-            final class Deciding: CompoundOperation, @unchecked Sendable {
-                override func childrenDidFinish(_ error: CompoundOperationError?) throws { throw TestError.second }
-            }
             let login = tests.failing("login")
-            let group = Deciding(name: "group", operations: [tests.requiring("profile", login)])
+            let group = ScriptedCompound(
+                "group", operations: [tests.requiring("profile", login)], decide: { _, _ in throw TestError.second })
             return ([login, group], ["0 login 0", "1 group 0"])
         },
     ]

@@ -13,8 +13,7 @@ import OperationKitTestSupport
             BlockOperation {}
         }
         #expect(compound.operationCount == 4 && compound.finishedOperationCount == 0)
-        compound.start()
-        await eventually("not begun") { hold.isAtWork }
+        await compound.start(until: hold)
         #expect(compound.operationCount == 4 && compound.finishedOperationCount == 2)
         try compound.addOperation(BlockOperation {})
         #expect(compound.operationCount == 5)
@@ -37,8 +36,7 @@ import OperationKitTestSupport
         #expect(single.progress.localizedDescription == "0 of 1 operation has finished")
         #expect(MacroOperation(IOBlockOperation<Int, Int> { $0 }).progress.localizedDescription == "")
         #endif
-        compound.start()
-        await eventually("not begun") { first.isAtWork && second.isAtWork }
+        await compound.start(until: first, second)
         second.progress.totalUnitCount = 2
         second.progress.completedUnitCount = 1
         #expect(progress.completedUnitCount == 0 && progress.fractionCompleted == 0.125)

@@ -5,10 +5,8 @@ import OperationKitTestSupport
 @Suite("Compound: descriptions", .hangGuard) struct CompoundDescriptionTests {
     /// Lets the workers of a compound do all that they can, then describes it.
     private func settled(
-        _ compound: CompoundOperation, _ expected: String, _ location: SourceLocation = #_sourceLocation
-    )
-        async
-    {
+        _ compound: AsyncOperation, _ expected: String, _ location: SourceLocation = #_sourceLocation
+    ) async {
         await eventually("it says:\n\(withoutAges(compound))", location) { withoutAges(compound) == expected }
     }
 
@@ -21,8 +19,7 @@ import OperationKitTestSupport
     @Test("A compound names its unfinished children and what they wait for") func children() async throws {
         let login = ScriptedOperation.idle("login")
         let upload = ScriptedOperation.idle("upload")
-        let notify = BlockOperation {}
-        notify.name = "notify"
+        let notify = ChildKind.block.make("notify") {}
         upload.addDependency(login)
         notify.addDependency(upload)
         let compound = CompoundOperation(name: "Sync", operations: [notify, upload, ScriptedOperation(), login])
@@ -78,34 +75,25 @@ import OperationKitTestSupport
         await finish(children, of: compound)
     }
 
-    @Test("A compound that was cancelled, or told to finish, names the child it waits for", arguments: [true, false])
-    func endedFromOutside(isCancelled: Bool) async {
-        let child = ScriptedOperation.idle("stubborn")
-        let compound = CompoundOperation(name: "Sync", operations: [child])
-        compound.start()
-        await eventually("it has not begun") { child.isAtWork }
-        if isCancelled { compound.cancel() } else { compound.finish() }
-        let state = isCancelled ? "cancelled, executing" : "told to end, waiting for its children"
-        #expect(
-            withoutAges(compound).replacingOccurrences(of: "executing, told", with: "told") == """
-                “Sync”: \(state), 0 of 1 children have ended
-                  “stubborn”: cancelled, executing
-                """)
-        await finish([child], of: compound)
-    }
-
-    @Test("A compound that was cancelled before its start names the child that it waits for")
-    func cancelledBeforeTheStart() async {
+    @Test(
+        "A compound that was cancelled, before its start or later, or told to finish, names the child it waits for",
+        arguments: [
+            "cancelled, told to end, waiting for its children", "cancelled, executing",
+            "told to end, waiting for its children",
+        ])
+    func endedFromOutside(state: String) async {
+        // It goes on when it is cancelled.
         let child = ForeignOperation("deaf") { _ in }
-        let compound = CompoundOperation(name: "Sync", operations: [child])
-        // It does not hear of the cancellation, because it began before.
         child.start()
-        compound.cancel()
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        if state.hasPrefix("cancelled, told") { compound.cancel() }
         compound.start()
+        if state == "cancelled, executing" { compound.cancel() }
+        if state.hasPrefix("told") { compound.finish() }
         await settled(
             compound,
             """
-            “Sync”: cancelled, told to end, waiting for its children, 0 of 1 children have ended
+            “Sync”: \(state), 0 of 1 children have ended
               “deaf”: cancelled, executing
             """)
         child.finish()
@@ -185,32 +173,22 @@ import OperationKitTestSupport
 
     @Test("A waterfall says how many of its jobs have started, which one runs and whether it is suspended")
     func waterfall() async throws {
-        let made = TaskGate()
-        let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.thenRun { _ in made.operation }.then { $0 }
+        let gate = Gate()
+        let made = TaskOperation(name: "made") {
+            await gate.opened()
+            return 7
+        }
+        let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.thenRun { _ in made }.then { $0 }
         waterfall.name = "Falls"
         waterfall.input = 1
         #expect(withoutAges(waterfall) == "“Falls”: not started, 0 of 3 jobs have started")
         waterfall.start()
-        await eventually("it says \(withoutAges(waterfall))") {
-            withoutAges(waterfall) == "“Falls”: executing, 2 of 3 jobs have started\n  “made”: executing"
-        }
+        await settled(waterfall, "“Falls”: executing, 2 of 3 jobs have started\n  “made”: executing")
         waterfall.isSuspended = true
         #expect(withoutAges(waterfall).hasPrefix("“Falls”: executing, 2 of 3 jobs have started, suspended\n"))
         waterfall.isSuspended = false
-        made.gate.open()
+        gate.open()
         #expect(try await waterfall.value == 7)
     }
 
-    private struct TaskGate: Sendable {
-        let gate = Gate()
-        let operation: TaskOperation<Int>
-
-        init() {
-            let gate = gate
-            operation = TaskOperation(name: "made") {
-                await gate.opened()
-                return 7
-            }
-        }
-    }
 }

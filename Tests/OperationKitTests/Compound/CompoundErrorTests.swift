@@ -5,11 +5,13 @@ import OperationKitTestSupport
         ThrowingBlockOperation(name: name) { throw error }
     }
 
-    @Test("All errors of children are reported, in the order of their addition", arguments: [-1, 1, 2])
+    @Test(
+        "All errors of children are reported, in the order of their addition, by name, or by type and index",
+        arguments: [-1, 1, 2])
     func orderOfAddition(limit: Int) async throws {
         let operations = (0..<12).map { index -> Operation in
             switch index % 4 {
-            case 0: failing(TestError.numbered(index))
+            case 0: failing(TestError.numbered(index), index == 0 ? "login" : nil)
             case 1: ScriptedOperation { $0.finish(withError: TestError.numbered(index)) }
             case 2: AsyncBlockOperation { finish in DispatchQueue.global().async { finish(TestError.numbered(index)) } }
             default: BlockOperation {}
@@ -20,12 +22,7 @@ import OperationKitTestSupport
         let errors = error?.suboperationErrors ?? []
         #expect(brief(error).hasPrefix("all failed [") && errors.map(\.index) == [0, 1, 2, 4, 5, 6, 8, 9, 10])
         #expect(errors.map { $0.error as? TestError } == errors.map { .numbered($0.index) })
-    }
-
-    @Test("A failure has the name of the child, or its type and index if it has none") func names() async {
-        let compound = CompoundOperation(operations: [failing(TestError.first, "login"), failing(TestError.second)])
-        let errors = await outcome(of: compound)?.suboperationErrors
-        #expect(errors?.map(\.name) == ["login", "ThrowingBlockOperation 1"])
+        #expect(errors[0].name == "login" && errors[3].name == "ThrowingBlockOperation 4")
     }
 
     @Test("The failure of a child that was added while the compound runs is reported with its index")
@@ -33,14 +30,10 @@ import OperationKitTestSupport
         let compound = CompoundOperation(operations: [BlockOperation {}])
         try compound.addOperation(
             BlockOperation { [unowned compound] in
-                expectNoError {
-                    try compound.addOperation(ThrowingBlockOperation(name: "late") { throw TestError.first })
-                }
+                expectNoError { try compound.addOperation(name: "late") { throw TestError.first } }
             })
-        let errors = await outcome(of: compound)?.suboperationErrors
-        #expect(errors?.map(\.name) == ["late"])
-        #expect(errors?.map(\.index) == [2])
-        #expect(errors?.map(\.siblingCount) == [3])
+        let error = await outcome(of: compound)
+        #expect(summary(error) == ["2 late 0"] && error?.suboperationErrors.first?.siblingCount == 3)
     }
 
     @Test("With `cancelRemaining` the first failure cancels the others, and is all reported", arguments: [-1, 1])
@@ -156,41 +149,37 @@ import OperationKitTestSupport
         var errorDescription: String? { "The user left." }
     }
 
-    enum Kind: CaseIterable {
-        case leaf, task, macro, waterfall, transform, compound, nestedCompound, collectionRun
-
-        func make() -> AsyncOperation {
-            let idle = { ScriptedOperation.idle("inside") }
-            switch self {
-            case .leaf: return idle()
-            case .task: return TaskOperation {}
-            case .macro: return MacroOperation(Step<Void, Void> { _, _ in }).then(Step<Void, Void> { _, _ in })
-            case .waterfall: return Waterfall<Void, Void>().thenRun { TaskOperation {} }
-            case .transform: return Step<Void, Int> { _, _ in }.map { $0 }
-            case .compound: return CompoundOperation(operations: [idle(), idle()])
-            case .nestedCompound: return CompoundOperation(operations: [CompoundOperation(operations: [idle()])])
-            case .collectionRun:
-                return Strategy.parallelItems.make { _, completion in completion(nil) }.makeOperation(on: [1, 2])
-            }
-        }
-    }
+    private static let children: [@Sendable () -> AsyncOperation] =
+        [
+            { ScriptedOperation.idle() }, { TaskOperation {} },
+            { CompoundOperation(operations: [ScriptedOperation.idle(), ScriptedOperation.idle()]) },
+            { CompoundOperation(operations: [CompoundOperation(operations: [ScriptedOperation.idle()])]) },
+            { Strategy.parallelItems.make { _, completion in completion(nil) }.makeOperation(on: [1, 2]) },
+        ] + CompositeTests.Kind.allCases.map { kind in { kind.make(Step<Void, Int> { _, _ in }) } }
 
     private struct UserLeft: CancellableError {
         let isCancelled = true
     }
 
-    @Test("The reason is the failure of the child it was given to, and cancels the others", arguments: Kind.allCases)
-    func failure(kind: Kind) async {
-        let child = kind.make()
-        child.name = "child"
-        // It goes on until it is cancelled.
-        let stopping = ScriptedOperation.stoppable()
-        let compound = CompoundOperation(operations: [stopping, child], failurePolicy: .cancelRemaining)
-        child.cancel(withError: TestError.reason)
-        let error = await outcome(of: compound)
-        #expect(error?.suboperationErrors.map(\.name) == ["child"])
-        #expect(error?.leafErrors.map { $0 as? TestError } == [.reason])
-        #expect(stopping.isCancelled && !compound.isCancelled)
+    @Test(
+        "The reason is the failure of the child it was given to, and cancels others, unless it stands for a cancellation",
+        arguments: children.indices)
+    func reason(index: Int) async {
+        for reason in [TestError.reason, CancellationError(), UserLeft()] as [any Error] {
+            let isFailure = reason is TestError
+            let child = Self.children[index]()
+            child.name = "child"
+            // It goes on until it is cancelled.
+            let other = isFailure ? ScriptedOperation.stoppable() : ScriptedOperation()
+            let compound = CompoundOperation(operations: [other, child], failurePolicy: .cancelRemaining)
+            child.cancel(withError: reason)
+            let error = await outcome(of: compound)
+            #expect(error?.suboperationErrors.map(\.name) == (isFailure ? ["child"] : nil))
+            #expect(error?.leafErrors.map { $0 as? TestError } == (isFailure ? [.reason] : nil))
+            #expect(other.isCancelled == isFailure && !compound.isCancelled)
+            #expect(child.error?.isCancellation == !isFailure)
+            #expect(isFailure || (child.error as? CompoundOperationError)?.leafErrors.isEmpty ?? true)
+        }
     }
 
     @Test("The same holds while the child is executing", arguments: [1, 2])
@@ -207,32 +196,17 @@ import OperationKitTestSupport
         #expect(brief(inner.error) == "inner cancelled (reason) []")
     }
 
-    @Test("The errors at the ends of the tree are those of the children, and then the reason")
-    func order() async {
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
-        expectNoError {
-            try compound.addOperations([
-                ThrowingBlockOperation { throw TestError.first },
-                ThrowingBlockOperation { [unowned compound] in
-                    compound.cancel(withError: TestError.reason)
-                    throw TestError.second
-                },
-            ])
+    @Test("The error of a cancelled compound has those of its children, and then, at the ends of the tree, the reason")
+    func order() async throws {
+        let compound = CompoundOperation(
+            name: "sync", operations: [failing(TestError.first, "a")], maxConcurrentOperationCount: 1)
+        try compound.addOperation(name: "b") { [unowned compound] in
+            compound.cancel(withError: TestError.reason)
+            throw TestError.second
         }
         let error = await outcome(of: CompoundOperation(operations: [compound]))
+        #expect(brief(compound.error) == "sync cancelled (reason) [0 a, 1 b]")
         #expect(error?.leafErrors.map { $0 as? TestError } == [.first, .second, .reason])
     }
 
-    @Test("A reason that stands for a cancellation is no failure", arguments: Kind.allCases)
-    func noFailure(kind: Kind) async {
-        for reason in [CancellationError(), UserLeft()] as [any Error] {
-            let child = kind.make()
-            child.cancel(withError: reason)
-            let compound = CompoundOperation(operations: [child, BlockOperation {}], failurePolicy: .cancelRemaining)
-            let error = await outcome(of: compound)
-            #expect(error == nil, "\(String(describing: error))")
-            #expect(child.error?.isCancellation == true)
-            #expect((child.error as? CompoundOperationError)?.leafErrors.isEmpty ?? true)
-        }
-    }
 }

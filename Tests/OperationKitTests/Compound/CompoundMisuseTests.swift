@@ -42,10 +42,7 @@ import OperationKitTestSupport
 
     @Test("A child that is not ready by itself and is on a queue too traps") func unreadyOnAQueueToo() async throws {
         let result = try await #require(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            final class Unready: AsyncOperation, @unchecked Sendable {
-                override var isReady: Bool { false }
-            }
-            let child = Unready()
+            let child = AskedAsyncOperation(isReady: { _, _ in false })
             let queue = OperationQueue()
             queue.addOperation(child)
             let compound = CompoundOperation(operations: [child])
@@ -84,31 +81,20 @@ import OperationKitTestSupport
         #expect(left.error is CancellationError && right.error is CancellationError)
     }
 
-    /// Never ready by itself, whatever happens to it.
-    private final class Stubborn: AsyncOperation, @unchecked Sendable {
-        private let mayRun = Shared(false)
-
-        override var isReady: Bool { mayRun.value }
-
-        func becomeReady() {
-            willChangeValue(forKey: "isReady")
-            mayRun.value = true
-            didChangeValue(forKey: "isReady")
-        }
-    }
-
     @Test("A child that is not ready by itself holds its compound, also a cancelled one", arguments: [false, true])
     func notReady(isCancelled: Bool) async throws {
-        let (child, other) = (Stubborn(), ScriptedOperation())
+        let mayRun = Shared(false)
+        let (child, other) = (AskedAsyncOperation(isReady: { _, _ in mayRun.value }), ScriptedOperation())
         let compound = CompoundOperation(operations: [child, other], maxConcurrentOperationCount: 1)
         compound.start()
         try await other.finished()
         if isCancelled { compound.cancel() }
         #expect(!compound.isFinished)
-        child.becomeReady()
+        child.willChangeValue(forKey: "isReady")
+        mayRun.value = true
+        child.didChangeValue(forKey: "isReady")
         try? await compound.finished()
-        #expect(child.isFinished && compound.isFinished)
-        #expect(child.isCancelled == isCancelled)
+        #expect(child.isFinished && compound.isFinished && child.isCancelled == isCancelled)
     }
 
     @Test("A child may add to, suspend, limit, start, cancel and finish its compound") func anything() async {
@@ -141,11 +127,38 @@ import OperationKitTestSupport
             log.add("opener")
             gated.becomeReady()
         }
-        let after = ThrowingBlockOperation { log.add("after") }
+        let after = ScriptedOperation.named("after", in: log)
         for child in [gated, opener, after] { child.queuePriority = priority }
         let compound = CompoundOperation(operations: [gated, opener, after], maxConcurrentOperationCount: 1)
         try await OperationQueue().run(compound)
         #expect(log.events == ["opener", "gated", "after"])
+    }
+
+    private final class Plain: Operation, @unchecked Sendable {
+        let work: @Sendable () -> Void
+
+        init(_ work: @escaping @Sendable () -> Void) { self.work = work }
+
+        override func main() { work() }
+    }
+
+    @Test("Children of another class that wait for the same start in their order, with the higher priority first")
+    func plainChildren() async throws {
+        for _ in 0..<TestExtent.choose(60, long: 600) {
+            let (log, mayEnd) = (EventLog(), Gate())
+            let download = BlockOperation { mayEnd.pass() }
+            let queue = OperationQueue()
+            queue.addOperation(download)
+            let steps = (0..<20).map { number in Plain { log.add("\(number)") } }
+            for step in steps { step.addDependency(download) }
+            steps[19].queuePriority = .high
+            let compound = CompoundOperation(operations: steps, maxConcurrentOperationCount: 1)
+            queue.addOperation(compound)
+            await eventually("it does not run") { compound.isExecuting }
+            mayEnd.open()
+            try await compound.finished()
+            #expect(log.events == ["19"] + (0..<19).map { "\($0)" })
+        }
     }
 
     @Test("Ready children start by priority, and in the order of addition among equals")
@@ -184,36 +197,24 @@ import OperationKitTestSupport
         for child in children { for dependency in child.dependencies { child.removeDependency(dependency) } }
     }
 
-    /// Calls a closure when it is asked what it depends on.
-    private final class AskedOperation: BlockOperation, @unchecked Sendable {
-        let isAsked = Shared<@Sendable () -> Void>({})
-
-        override var dependencies: [Operation] {
-            isAsked.value()
-            return super.dependencies
-        }
-    }
-
     @Test("A compound with a cycle that is cancelled while that is looked for ends") func cancelledMeanwhile() async {
-        let (asked, ended) = (AskedOperation(), BlockOperation())
+        let (asked, ended) = (ReadOperation(), BlockOperation())
         let cycle = (0..<2).map { _ in ScriptedOperation() }
         for index in 0..<2 { cycle[index].addDependency(cycle[1 - index]) }
         ended.start()
         asked.addDependency(ended)
         let compound = CompoundOperation(operations: [asked] + cycle)
-        asked.isAsked.value = { [unowned compound] in compound.cancel() }
+        asked.willRead.value = { [unowned compound] in compound.cancel() }
         compound.start()
         try? await compound.finished()
-        asked.isAsked.value = {}
+        asked.willRead.value = {}
         #expect(asked.isFinished && asked.isCancelled && compound.isFinished)
     }
 
     @Test("An addition that would close a cycle throws, and changes nothing", arguments: [false, true])
     func cycleByAddition(isRunning: Bool) async throws {
         let hold = ScriptedOperation.idle()
-        let a = BlockOperation {}
-        let b = BlockOperation {}
-        (a.name, b.name) = ("a", "b")
+        let (a, b) = (ChildKind.block.make("a") {}, ChildKind.block.make("b") {})
         a.addDependency(b)
         let compound = CompoundOperation(name: "cycle", operations: [hold, a])
         if isRunning { OperationQueue().addOperation(compound) }
@@ -237,8 +238,7 @@ import OperationKitTestSupport
 
     @Test("A child that waits for its compound is a cycle, found when it is added and at the start")
     func waitsForItsCompound() async throws {
-        let child = BlockOperation { Issue.record("It does not run.") }
-        child.name = "child"
+        let child = ChildKind.block.make("child") { Issue.record("It does not run.") }
         let compound = CompoundOperation(name: "parent")
         child.addDependency(compound)
         #expect(throws: CompoundOperationError.self) { try compound.addOperation(child) }

@@ -10,8 +10,7 @@ import OperationKitTestSupport
         let count = TestExtent.choose(4_000, long: 100_000)
         let children = (0..<count).map { _ in ScriptedOperation() }
         let compound = CompoundOperation(name: "Many", operations: children + [last], maxConcurrentOperationCount: 1)
-        compound.start()
-        await eventually("it has not begun") { last.isAtWork }
+        await compound.start(until: last)
         let lines = withoutAges(compound).split(separator: "\n")
         #expect(lines.count == 102)
         #expect(lines[0] == "“Many”: executing, 0 of \(count + 1) children have ended")
@@ -33,72 +32,13 @@ import OperationKitTestSupport
     }
 
     @Test("A description follows the dependencies of many children once, not for each of them") func chain() {
-        final class Child: Operation, @unchecked Sendable {
-            let reads: Shared<Int>
-
-            init(_ reads: Shared<Int>) { self.reads = reads }
-
-            override var dependencies: [Operation] {
-                reads.change { $0 += 1 }
-                return super.dependencies
-            }
-        }
         let reads = Shared(0)
-        let children = (0..<9_000).map { _ in Child(reads) }
+        let children = (0..<9_000).map { _ in ReadOperation() }
         for (child, next) in zip(children, children.dropFirst()) { child.addDependency(next) }
         let compound = CompoundOperation(name: "Many", operations: children)
-        reads.value = 0
-        #expect(compound.debugDescription.contains("waiting for “Child”, which waits for “Child”"))
+        for child in children { child.willRead.value = { _ = reads.increment() } }
+        #expect(compound.debugDescription.contains("waiting for “ReadOperation”, which waits for “ReadOperation”"))
         #expect(reads.value < 3_000)
-    }
-
-    private struct Subject: Sendable {
-        let compound: CompoundOperation
-        let external = ScriptedOperation.idle("external")
-        let inner = CompoundOperation(name: "inner", operations: ChildKind.allCases.map { $0.make {} })
-    }
-
-    /// One thread describes, while others add, cancel, suspend and finish. That nothing hangs, traps or races (under
-    /// the thread sanitizer) is what is tested, and that each description begins with the compound.
-    @Test("A compound can be described while other threads start, change, cancel and end it") func races() async {
-        let bodies: [@Sendable (Subject) -> Void] = [
-            { subject in
-                for _ in 0..<5 { #expect(subject.compound.debugDescription.hasPrefix("“Sync”: ")) }
-            },
-            { $0.compound.start() },
-            { subject in
-                subject.compound.isSuspended = true
-                try? subject.compound.addOperation(ScriptedOperation("late"))
-                subject.compound.isSuspended = false
-            },
-            { subject in
-                subject.external.start()
-                subject.external.finish()
-            },
-            { subject in
-                subject.inner.cancel()
-                _ = subject.inner.debugDescription
-                subject.compound.cancel()
-            },
-        ]
-        let seed = SplitMix64.freshSeed()
-        await race(
-            rounds: 150, seed: seed,
-            prepare: { _ in
-                let children = ChildKind.allCases.map { $0.make("child") {} }
-                let subject = Subject(
-                    compound: CompoundOperation(
-                        name: "Sync", operations: children, maxConcurrentOperationCount: 2))
-                for child in children.dropFirst(3) { child.addDependency(subject.external) }
-                expectNoError { try subject.compound.addOperation(subject.inner) }
-                return subject
-            },
-            bodies,
-            check: { subject, round in
-                subject.compound.waitUntilFinished()
-                #expect(
-                    subject.compound.debugDescription.hasPrefix("“Sync”: finished"), "seed \(seed), round \(round)")
-            })
     }
 }
 

@@ -220,9 +220,11 @@ import OperationKitTestSupport
 @Suite("Compounds nested thousands deep", .hangGuard, .serialized) struct NestingDepthTests {
     private static let depth = TestExtent.choose(1_500, long: 10_000)
 
-    /// A compound with a leaf at the bottom of all that is inside of it.
+    /// A serial compound with a leaf at the bottom of all that is inside of it.
     private static func nested(around leaf: Operation) -> CompoundOperation {
-        (1..<depth).reduce(CompoundOperation(operations: [leaf])) { inner, _ in CompoundOperation(operations: [inner]) }
+        (1..<depth).reduce(CompoundOperation(operations: [leaf], maxConcurrentOperationCount: 1)) { inner, _ in
+            CompoundOperation(operations: [inner], maxConcurrentOperationCount: 1)
+        }
     }
 
     private func onSmallStack(_ body: @escaping @Sendable () -> Void) async {
@@ -248,28 +250,23 @@ import OperationKitTestSupport
         #expect(outermost.progress.fractionCompleted == 1)
     }
 
-    @Test("A cancellation reaches the innermost child before it returns, and all of them end by it")
-    func cancellation() async throws {
+    @Test(
+        "A cancellation reaches the innermost child before it returns, and all of them end by it, without running before",
+        arguments: [true, false])
+    func cancellation(hasStarted: Bool) async throws {
         let begun = Gate()
         let leaf = ScriptedOperation(main: { _ in begun.open() }, didCancel: { $0.finish() })
         let outermost = Self.nested(around: leaf)
-        OperationQueue().addOperation(outermost)
-        await begun.opened()
+        if hasStarted {
+            OperationQueue().addOperation(outermost)
+            await begun.opened()
+        }
         await onSmallStack { outermost.cancel() }
         #expect(leaf.isCancelled)
+        if !hasStarted { OperationQueue().addOperation(outermost) }
         await #expect(throws: CompoundOperationError.self) { try await outermost.finished() }
         // The thread of `main()`, if that had not returned, has called `didCancel()`.
-        #expect(leaf.isFinished)
-    }
-
-    @Test("Cancelled before the start, they end without running")
-    func cancelledBeforeTheStart() async throws {
-        let leaf = ScriptedOperation(main: { _ in Issue.record("It ran.") })
-        let outermost = Self.nested(around: leaf)
-        await onSmallStack { outermost.cancel() }
-        #expect(leaf.isCancelled)
-        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(outermost) }
-        #expect(leaf.isFinished)
+        #expect(leaf.isFinished && begun.isOpen == hasStarted)
     }
 
     @Test("They describe themselves, and are freed without having been started")
