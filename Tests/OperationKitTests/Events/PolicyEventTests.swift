@@ -261,42 +261,14 @@ import OperationKitTestSupport
         begun.value = [:]
     }
 
-    /// Operations whose work is a closure, which ends as an error says, or succeeds.
-    private static let makers: [@Sendable (TestError?) -> AsyncOperation] = [
-        { error in ScriptedOperation { $0.finish(withError: error) } },
-        { error in AsyncBlockOperation { finish in elsewhere { finish(error) } } },
-        { error in IOBlockOperation<Void, Int> { _ in if let error { throw error } else { return 1 } } },
-        { error in
-            IOBlockOperation<Void, Int>.finishing { _, finish in
-                elsewhere { if let error { finish(error) } else { finish(with: 1) } }
-            }
-        },
-        { error in TaskOperation { if let error { throw error } } },
-        { error in IOTaskOperation<Void, Void> { _ in if let error { throw error } } },
-        { error in
-            Strategy.sequentialItems.make { _, completion in elsewhere { completion(error) } }.makeOperation(on: [1])
-        },
-    ]
-
-    @Test("Operations of every kind have the same events", arguments: makers.indices) func kinds(index: Int) async {
-        func observed(_ error: TestError?, _ recorder: EventRecorder) -> AsyncOperation {
-            let operation = recorder.observe(Self.makers[index](error))
-            operation.name = "load"
-            return operation
-        }
-        for error in [nil, TestError.first] {
-            let recorder = EventRecorder()
-            let operation = observed(error, recorder)
-            operation.start()
-            await recorder.end(of: "load")
-            let isRun = index == Self.makers.count - 1
-            let end = error.map { isRun ? "finished: failures of item 0" : "finished: \($0)" } ?? "finished"
-            #expect(recorder.events(of: "load") == ["started", "running", end], "\(type(of: operation))")
-        }
-        let cancelled = observed(nil, recorder)
-        cancelled.cancel()
-        cancelled.start()
-        #expect(events == ["cancelled", "finished: cancelled"], "\(type(of: cancelled))")
+    @Test("The run of a collection has the events of one operation", arguments: [nil, TestError.first])
+    func collectionRun(error: TestError?) async {
+        let items = Strategy.sequentialItems.make { _, completion in elsewhere { completion(error) } }
+        let run = recorder.observe(items.makeOperation(on: [1]))
+        run.name = "load"
+        run.start()
+        await recorder.end(of: "load")
+        #expect(events == ["started", "running", error == nil ? "finished" : "finished: failures of item 0"])
     }
 
     @Test("Events come around the work, and find the operation in their state") func states() {

@@ -82,7 +82,6 @@ private struct StateSpaceExplorer {
         lifecycle = Lifecycle(ending: ending)
     }
 
-    /// Everything but the history.
     var identity: String {
         "\(lifecycle) \(owed.map { "\($0)" }.sorted()) \(accepted ?? "-") \(mainRuns) \(hookRuns) \(markings) "
             + "\(deliveries) \(outcome ?? "-") \(childrenHaveFinished) \(hasStarted) \(mayExecute)"
@@ -231,6 +230,40 @@ private struct StateSpaceExplorer {
         case .draining: 5
         case .finishing: 6
         case .finished: 7
+        }
+    }
+}
+
+@Suite("Cancellation handlers", .hangGuard) struct CancellationHandlersTests {
+    private enum Event: CaseIterable { case first, second, cancelled, ended }
+
+    /// Whether a handler is called: if it is registered, and the work cancelled, before the end.
+    private static func isCalled(_ handler: Event, in order: [Event]) -> Bool {
+        let lived = order.prefix { $0 != .ended }
+        return lived.contains(handler) && lived.contains(.cancelled)
+    }
+
+    @Test("In every order, each handler that is due is called once, in the order of registration")
+    func everyOrder() {
+        let orders = OperationKitTestSupport.everyOrder(of: Event.self)
+        #expect(orders.count == 65)
+        for order in orders {
+            var handlers = CancellationHandlers()
+            let called = EventLog()
+            for event in order {
+                switch event {
+                case .first, .second:
+                    let handler: CancellationHandlers.Handler = { called.add("\(event)") }
+                    if handlers.added(handler) { handler() }
+                case .cancelled:
+                    while let handler = handlers.cancelled() { handler() }
+                case .ended:
+                    _ = handlers.ended()
+                    #expect(handlers.ended().isEmpty)
+                }
+            }
+            let expected = order.filter { [.first, .second].contains($0) && Self.isCalled($0, in: order) }
+            #expect(called.events == expected.map { "\($0)" }, "\(order)")
         }
     }
 }

@@ -87,19 +87,7 @@ import OperationKitTestSupport
         finished                          | working drained ended                | –                           | ×                        | –               | –               | no          | –                      | no                            | ×                           | ×                | –                       | ×
         """
 
-    @Test(
-        "Each event in each state of a leaf does what the table says",
-        arguments: leaves
-    )
-    func everyEventOfALeaf(row: Row) { check(row) }
-
-    @Test(
-        "Each event in each state of a composite does what the table says",
-        arguments: composites
-    )
-    func everyEventOfAComposite(row: Row) { check(row) }
-
-    @Test("Every state reads as its name says", arguments: leaves + composites) func states(row: Row) {
+    @Test("Every state reads as its name says", arguments: allRows) func states(row: Row) {
         let (lifecycle, name) = (row.lifecycle, row.name)
         let executions = ["passing", "waiting", "main", "working", "draining", "finishing"]
         let executes = executions.contains { name.hasPrefix($0) }
@@ -122,8 +110,9 @@ import OperationKitTestSupport
         var testDescription: String { "\(ending == .immediately ? "leaf" : "composite"), \(name)" }
     }
 
-    static let leaves = rows(leaf, events: columns.filter { $0 != [.drained] }, .immediately)
-    static let composites = rows(composite, events: columns, .afterChildren)
+    static let allRows =
+        rows(leaf, events: columns.filter { $0 != [.drained] }, .immediately)
+        + rows(composite, events: columns, .afterChildren)
 
     /// The events of each column.
     private static let columns: [[LifecycleEvent]] = [
@@ -153,7 +142,8 @@ import OperationKitTestSupport
         }
     }
 
-    private func check(_ row: Row) {
+    @Test("Each event in each state of a leaf or a composite does what the table says", arguments: allRows)
+    func everyEvent(row: Row) {
         for (events, expected) in row.cells where expected != "×" {
             for event in events {
                 var lifecycle = row.lifecycle

@@ -2,7 +2,7 @@ import OperationKitTestSupport
 
 @Suite("Closures as operations", .hangGuard) struct BlockOperationTests {
     enum Kind: CaseIterable {
-        case asynchronous, throwing, synchronous, task, withInput
+        case asynchronous, throwing, synchronous, finishing, task, withInput
 
         func make(_ body: @escaping @Sendable () throws -> Int) -> AsyncOperation {
             switch self {
@@ -13,6 +13,10 @@ import OperationKitTestSupport
                 }
             case .throwing: ThrowingBlockOperation(name: "block") { _ = try body() }
             case .synchronous: IOBlockOperation<Void, Int>(name: "block") { _ in try body() }
+            case .finishing:
+                IOBlockOperation<Void, Int>.finishing(name: "block") { _, finish in
+                    elsewhere { do { finish(with: try body()) } catch { finish(error) } }
+                }
             case .task: TaskOperation(name: "block") { try body() }
             case .withInput:
                 IOTaskOperation<Void, Int>(name: "block") { _ in
@@ -23,13 +27,16 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("The closure decides the outcome", arguments: Start.allCases, Kind.allCases)
+    @Test("The closure decides the outcome, between the usual events", arguments: Start.allCases, Kind.allCases)
     func outcome(start: Start, kind: Kind) async {
         for error in [nil, TestError.first, CancellationError()] as [(any Error)?] {
-            let operation = kind.make { if let error { throw error } else { 42 } }
+            let recorder = EventRecorder()
+            let operation = recorder.observe(kind.make { if let error { throw error } else { 42 } })
             await start(operation)
             #expect(operation.name == "block" && operation.isFinished && !operation.isExecuting)
             #expect(text(operation.error) == text(error) && !operation.isCancelled)
+            let end = error.map { "finished: \(text($0))" } ?? "finished"
+            #expect(await recorder.end(of: "block") == ["started", "running", end].map { "block: \($0)" })
             guard let operation = operation as? IOOperation<Void, Int> else { continue }
             let value = await Task { try await operation.value }.result
             #expect(operation.output == (error == nil ? 42 : nil) && text(value.failure) == text(error))
@@ -42,7 +49,7 @@ import OperationKitTestSupport
             { _ in }, { $0.cancel(withError: TestError.reason) }, { $0.finish(withError: TestError.reason) },
         ]
         for (index, end) in ends.enumerated() {
-            let (log, tracker) = (EventLog(), LeakTracker())
+            let (log, tracker, recorder) = (EventLog(), LeakTracker(), EventRecorder())
             func holding() -> AsyncOperation {
                 let token = tracker.token("closure")
                 return kind.make {
@@ -50,35 +57,36 @@ import OperationKitTestSupport
                     return 1
                 }
             }
-            let operation = holding()
+            let operation = recorder.observe(holding())
             await start(operation) { end(operation) }
             #expect(operation.isFinished && text(operation.error) == (index == 0 ? "success" : "reason"))
             #expect(log.events.isEmpty == (index > 0))
+            await recorder.end(of: "block")
+            if index == 1 { #expect(recorder.events(of: "block") == ["cancelled", "finished: reason"]) }
             await tracker.expectAllReleased()
         }
     }
 
     @Test(
         "A block whose operation is cancelled goes on, and decides the outcome",
-        arguments: [Kind.asynchronous, .throwing, .synchronous], [TestError?.none, .first])
+        arguments: [Kind.asynchronous, .throwing, .synchronous, .finishing], [TestError?.none, .first])
     func cancelledWhileExecuting(kind: Kind, error: TestError?) async {
-        let (begun, cancelled) = (Gate(), Gate())
+        let work = HeldWork()
         let operation = kind.make {
-            begun.open()
-            cancelled.pass()
+            work()
             if let error { throw error }
             return 1
         }
         let run = Task { try await OperationQueue().run(operation) }
-        await begun.opened()
+        await work.begun.opened()
         operation.cancel()
         #expect(operation.isCancelled && operation.isExecuting)
-        cancelled.open()
+        work.mayEnd.open()
         #expect(await text(run.result.failure) == text(error))
         #expect(operation.isFinished && text(operation.error) == text(error))
     }
 
-    @Test("A block sees a cancellation that comes after other code has given the operation its outcome")
+    @Test("A block goes on when other code gives its operation an outcome, which stands, and sees a later cancellation")
     func cancelledAfterItsOutcome() async {
         let (begun, handlerWasCalled) = (Gate(), Gate())
         let operation = ThrowingBlockOperation { work in
@@ -91,8 +99,8 @@ import OperationKitTestSupport
         let compound = CompoundOperation(operations: [operation])
         OperationQueue().addOperation(compound)
         await begun.opened()
-        #expect(operation.finish(withError: TestError.first))
-        #expect(!operation.isFinished && !operation.isCancelled)
+        #expect(operation.finish(withError: TestError.first) && !operation.finish())
+        #expect(operation.isExecuting && !operation.isFinished && !operation.isCancelled)
         compound.cancel(withError: TestError.reason)
         #expect(operation.isCancelled)
         try? await compound.finished()
@@ -154,22 +162,6 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    @Test("A `ThrowingBlockOperation` that is given an outcome at work ends with it when the block returns")
-    func finishedWhileExecuting() async {
-        let (begun, finished) = (Gate(), Gate())
-        let operation = ThrowingBlockOperation {
-            begun.open()
-            finished.pass()
-            throw TestError.second
-        }
-        async let ended: Void = Start.byHand(operation)
-        await begun.opened()
-        #expect(operation.finish(withError: TestError.first) && !operation.finish())
-        #expect(operation.isExecuting && !operation.isFinished)
-        finished.open()
-        await ended
-        #expect(operation.isFinished && text(operation.error) == "first")
-    }
 }
 
 /// `main()` is public, because Foundation's is. A class that seals it does its work elsewhere, where callers cannot reach it.
@@ -189,24 +181,18 @@ import OperationKitTestSupport
         )
     }
 
+    private static func made(_ operation: AsyncOperation) -> Made {
+        (operation as? IOOperation<Void, Int>).map { typed($0, ()) } ?? plain(operation)
+    }
+
     /// Operations that work once, and a call of their `main()`.
-    private static let leaves: [@Sendable (@escaping @Sendable () -> Void) -> Made] = [
-        { work in
-            plain(
-                AsyncBlockOperation {
-                    work(); $0()
-                })
-        }, { work in plain(ThrowingBlockOperation { work() }) },
+    private static let others: [@Sendable (@escaping @Sendable () -> Void) -> Made] = [
         { work in
             let delay = DelayOperation(for: .zero)
             delay.asyncCompletionBlock = { _ in work() }
             return plain(delay)
         },
-        { work in typed(TaskOperation { work() }, ()) },
-        { work in typed(IOTaskOperation<Int, Void> { _ in work() }, 1) },
-        { work in typed(IOBlockOperation<Int, Void> { _ in work() }, 1) },
         { work in typed(MapOperation<Int, Void> { _ in work() }, [1]) },
-        { work in typed([TaskOperation { work() }].gathered(), ()) },
         { work in
             let items = Strategy.sequentialItems.make { _, completion in
                 work()
@@ -216,18 +202,26 @@ import OperationKitTestSupport
         },
     ]
 
-    private static let composites: [@Sendable (@escaping @Sendable () -> Void) -> Made] =
-        CompositeTests.Kind.allCases.map { kind in
-            { work in
+    private static let makers: [@Sendable (@escaping @Sendable () -> Void) -> Made] =
+        others
+        + BlockOperationTests.Kind.allCases.map { kind in
+            { @Sendable work in
+                made(
+                    kind.make {
+                        work()
+                        return 1
+                    })
+            }
+        }
+        + CompositeTests.Kind.allCases.map { kind in
+            { @Sendable work in
                 let count = IOBlockOperation<Void, Int> {
                     work()
                     return 1
                 }
-                return typed(kind.make(count), ())
+                return made(kind.make(count))
             }
         }
-
-    private static let makers = leaves + composites
 
     @Test("Calling `main()` by hand does nothing, before and after the life", arguments: makers.indices)
     func byHand(_ index: Int) async throws {

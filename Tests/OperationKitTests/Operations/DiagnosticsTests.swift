@@ -287,38 +287,27 @@ private func finishAfterSuperMain() {
         }
     }
 
-    @Test("The usual handler prints the report to standard error") func usualHandler() async throws {
-        let result = try await #require(
-            processExitsWith: .success, observing: [\.standardErrorContent]
-        ) {
-            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "starts", 1)
+    @Test(
+        "The usual handler prints reports to standard error; at the level `off`, nothing is recorded or reported",
+        arguments: ["starts", "off"])
+    func usualHandler(level: String) async throws {
+        let result = try await #require(processExitsWith: .success, observing: [\.standardErrorContent]) { [level] in
+            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", level, 1)
+            let operation = ScriptedOperation.idle("held")
+            operation.start()
+            precondition((operation.debugDescription == "“held”: executing") == (level == "off"))
+            operation.finish()
             do { ScriptedOperation.idle("upload").start() }
             precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
             finishAfterSuperMain()
             MisuseReporter.shared.waitForReports()
         }
         let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
+        if level == "off" { return #expect(!printed.contains("upload") && !printed.contains("Late")) }
         #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
         #if DEBUG
         #expect(printed.contains("of the class “Late”, because the default main() had finished it before."))
         #endif
-    }
-
-    @Test("At the level `off`, nothing is recorded or reported") func levelOff() async throws {
-        let result = try await #require(
-            processExitsWith: .success, observing: [\.standardErrorContent]
-        ) {
-            unsafe setenv("OPERATIONKIT_DIAGNOSTICS", "off", 1)
-            let operation = ScriptedOperation.idle("held")
-            operation.start()
-            precondition(operation.debugDescription == "“held”: executing")
-            operation.finish()
-            do { ScriptedOperation.idle("upload").start() }
-            finishAfterSuperMain()
-            MisuseReporter.shared.waitForReports()
-        }
-        let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
-        #expect(!printed.contains("upload") && !printed.contains("Late"))
     }
 }
 #endif

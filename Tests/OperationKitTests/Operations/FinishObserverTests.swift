@@ -77,20 +77,9 @@ import OperationKitTestSupport
 @Suite("Task waiters", .hangGuard) struct TaskWaiterTests {
     private enum Event: CaseIterable { case registered, cancelled, finished }
 
-    /// Every order of what happens to one wait. A cancellation is optional, and so is the end of the operation.
-    private static let orders: [[Event]] = {
-        var orders: [[Event]] = []
-        func extend(_ order: [Event]) {
-            if order.contains(.registered) { orders.append(order) }
-            for event in Event.allCases where !order.contains(event) { extend(order + [event]) }
-        }
-        extend([])
-        return orders
-    }()
-
     @Test("In every order of events a continuation is resumed once, by the first event that may do it")
     func everyOrder() async {
-        for order in Self.orders {
+        for order in OperationKitTestSupport.everyOrder(of: Event.self) where order.contains(.registered) {
             let (operation, waiter) = (AsyncOperation(), TaskWaiter())
             // A cancellation only counts while the operation is not finished.
             let decisive = order.first { $0 != .registered }

@@ -40,6 +40,7 @@ import FoundationNetworking
         [
             TestError.first, Stop.byFailure, URLError(.timedOut), CocoaError(.fileNoSuchFile),
             NSError(domain: "test", code: -999), IOOperationError.missingInput(operation: "a"),
+            LostFinishError.operation(name: "a"),
             CompoundOperationError.cancelled(name: "c", errors: [], reason: TestError.reason),
             CompoundOperationError.cancelled(name: "c", errors: [failure(TestError.first)]),
             CompoundOperationError.suboperationFailure(name: "c", errors: []),
@@ -126,23 +127,15 @@ import FoundationNetworking
 
     @Test("The reason takes the place of what a compound makes of its end, unless that is the compound's own error")
     func decisions() async {
-        final class Deciding: CompoundOperation, @unchecked Sendable {
-            var replacement: (any Error)?
-            override func childrenDidFinish(_ error: CompoundOperationError?) throws {
-                if let error = replacement ?? error { throw error }
-            }
-        }
-        let (stopped, plain) = (Deciding(), Deciding())
-        stopped.replacement = URLError(.cancelled)
-        for compound in [stopped, plain] {
+        for replacement in [URLError(.cancelled), nil] {
             let child = ScriptedOperation(main: { _ in }, didCancel: { $0.finish() })
-            #expect(throws: Never.self) { try compound.addOperation(child) }
+            let compound = ScriptedCompound(
+                operations: [child], decide: { if let error = replacement ?? $1 as (any Error)? { throw error } })
             compound.start()
             compound.cancel(withError: Stop.byUser)
             try? await compound.finished()
+            #expect(replacement == nil ? compound.error is CompoundOperationError : compound.error is Stop)
         }
-        #expect(stopped.error is Stop)
-        #expect(plain.error is CompoundOperationError)
     }
 
     @Test("No description passes on what Foundation says of a cancellation")
@@ -223,15 +216,11 @@ import FoundationNetworking
         }
     }
 
-    private final class Dependent: AsyncOperation, @unchecked Sendable {
-        override func main() { finish() }
-    }
-
     private struct Coordinator: ParallelOperationCoordinator {}
 
     /// Why an operation did not run that requires the success of another one.
     private func causeOfDependent(on operation: Operation) async throws -> (any Error)? {
-        let dependent = Dependent()
+        let dependent = AsyncOperation()
         dependent.requireSuccess(of: operation)
         let queue = OperationQueue()
         // In this order: on Linux, a queue may not notice a dependency that finishes during the addition.

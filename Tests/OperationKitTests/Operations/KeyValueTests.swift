@@ -4,32 +4,17 @@ import OperationKitTestSupport
 
 /// Changes of state, as far as they can be seen on Linux: code that listens to Foundation reacts, and finds the state that was announced.
 @Suite("Changes are announced", .hangGuard) struct KeyValueTests {
-    /// Writes down what its dependency reads as whenever Foundation asks for its readiness.
-    private final class Probe: Operation, @unchecked Sendable {
-        private let dependency: AsyncOperation
-        let seen = Shared<[String]>([])
-
-        init(of dependency: AsyncOperation) {
-            self.dependency = dependency
-            super.init()
-            addDependency(dependency)
-            seen.value = []
-        }
-
-        override var isReady: Bool {
-            let text = "executing \(dependency.isExecuting), finished \(dependency.isFinished)"
-            seen.change { $0.append(text) }
-            return super.isReady
-        }
-    }
-
     @Test("Foundation asks a dependent once the operation reads as finished", arguments: Start.allCases)
     func asksDependent(start: Start) async {
-        let operation = ScriptedOperation()
-        let probe = Probe(of: operation)
+        let (operation, seen) = (ScriptedOperation(), EventLog())
+        let dependent = AskedOperation(isReady: { _, isReady in
+            seen.add("executing \(operation.isExecuting), finished \(operation.isFinished)")
+            return isReady
+        })
+        dependent.addDependency(operation)
         await start(operation)
-        #expect(probe.seen.value.last == "executing false, finished true")
-        #expect(probe.isReady)
+        #expect(seen.events.last == "executing false, finished true")
+        #expect(dependent.isReady)
     }
 
     #if DEBUG

@@ -47,8 +47,7 @@ import OperationKitTestSupport
         let (leaf, other) = (ScriptedOperation.idle(), ScriptedOperation.idle())
         let compound = CompoundOperation(operations: [leaf, other])
         let progress = compound.progress
-        compound.start()
-        await eventually("not begun") { leaf.isAtWork && other.isAtWork }
+        await compound.start(until: leaf, other)
         leaf.progress.totalUnitCount = 4
         leaf.progress.completedUnitCount = -3
         #expect(progress.fractionCompleted == 0)

@@ -51,18 +51,13 @@ import OperationKitTimelines
     }
 
     @Test("A block that runs on after `finish` is work, and no child") func finishedBlock() async throws {
-        let (begun, mayEnd) = (Gate(), Gate())
-        let block = ThrowingBlockOperation(name: "block") {
-            begun.open()
-            mayEnd.pass()
-        }
+        let work = HeldWork()
+        let block = ThrowingBlockOperation(name: "block") { work() }
         OperationQueue().addOperation(block)
-        await begun.opened()
+        await work.begun.opened()
         block.finish()
-        #expect(
-            withoutAges(block).replacingOccurrences(of: "executing, ", with: "")
-                == "“block”: told to end, waiting for its work")
-        mayEnd.open()
+        #expect(withoutAges(block) == "“block”: told to end, waiting for its work")
+        work.mayEnd.open()
         try await block.finished()
     }
 
@@ -94,8 +89,7 @@ import OperationKitTimelines
 
     @Test("An operation says which unfinished operation it waits for in the end") func followsDependencies() {
         let login = ScriptedOperation.idle("login")
-        let upload = BlockOperation {}
-        upload.name = "upload"
+        let upload = ChildKind.block.make("upload") {}
         upload.addDependency(login)
         let notify = ScriptedOperation.idle("notify")
         notify.addDependency(upload)

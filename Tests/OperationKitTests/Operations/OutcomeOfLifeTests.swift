@@ -61,6 +61,7 @@ import OperationKitTestSupport
                     #expect(!$0.finish())
                     $0.cancel(withError: TestError.reason)
                 }),
+            Life("finishes on another thread", "success", main: { operation in elsewhere { operation.finish() } }),
             Life(
                 "succeeds in its work, and fails again", "success",
                 main: {
@@ -102,6 +103,7 @@ import OperationKitTestSupport
         }
         operation.completionBlock = {
             log.add("completionBlock, finished \(operation.isFinished)")
+            operation.cancel(withError: TestError.second)
             called.open()
         }
         let dependent = BlockOperation { log.add("dependent") }
@@ -126,18 +128,6 @@ import OperationKitTestSupport
         #expect(text(operation.error) == life.outcome)
     }
 
-    @Test("An operation executes until `finish` is called, on whatever thread", arguments: Start.allCases)
-    func later(start: Start) async throws {
-        let begun = Gate()
-        let operation = ScriptedOperation(main: { _ in begun.open() })
-        async let ended: Void = start(operation)
-        await begun.opened()
-        #expect(operation.isExecuting && operation.error == nil)
-        #expect(operation.finish())
-        await ended
-        #expect(operation.isFinished && !operation.isExecuting && operation.error == nil)
-    }
-
     @Test("The default implementation of `main()` finishes the operation successfully", arguments: Start.allCases)
     func defaultMain(start: Start) async {
         let operation = AsyncOperation()
@@ -160,18 +150,6 @@ import OperationKitTestSupport
         #expect(second.error is CancellationError && !first.isFinished)
         first.start()
         first.finish()
-    }
-
-    @Test("A cancellation in `completionBlock` has no effect") func inCompletionBlock() async {
-        let called = Gate()
-        let operation = ScriptedOperation()
-        operation.completionBlock = {
-            operation.cancel()
-            called.open()
-        }
-        await onThread { operation.start() }
-        await called.opened()
-        #expect(!operation.isCancelled)
     }
 
     @Test("`asyncCompletionBlock` is called on the thread that ends the operation") func threadOfEnd() async {
