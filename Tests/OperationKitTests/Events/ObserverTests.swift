@@ -36,25 +36,23 @@ import OperationKitTestSupport
     }
 
     @Test("Observers and `didCancel()` tell a timeout from a cancellation by the reason") func reason() throws {
-        final class Work: AsyncOperation, @unchecked Sendable {
-            let told = Shared<(any Error)?>(nil)
-            override func main() {}
-            override func didCancel() {
-                told.change { $0 = cancellationReason }
-                finish(withError: CancellationError())
-            }
-        }
         let log = EventLog()
         let listener = EventRecorder { _, event in
             if case .cancelled(let reason) = event.kind { log.add(reason.map { "\($0)" } ?? "none") }
         }
         for reason in [TestError.first, nil] {
-            let work = Work()
+            let told = Shared<(any Error)?>(nil)
+            let work = ScriptedOperation(
+                main: { _ in },
+                didCancel: {
+                    told.value = $0.cancellationReason
+                    $0.finish(withError: CancellationError())
+                })
             work.addObserver(listener)
             work.start()
             #expect(work.cancellationReason == nil)
             if let reason { work.cancel(withError: reason) } else { work.cancel() }
-            #expect(work.told.value as? TestError == reason && work.cancellationReason as? TestError == reason)
+            #expect(told.value as? TestError == reason && work.cancellationReason as? TestError == reason)
         }
         #expect(log.events == ["first", "none"])
     }

@@ -37,9 +37,7 @@ import OperationKitTestSupport
         "An operation that a task awaits says why its queue does not start it, also if that never started one",
         .enabled(if: OperationDiagnostics.level != .off), arguments: [false, true])
     func awaited(isList: Bool) async throws {
-        let queue = OperationQueue()
-        queue.name = "awaited"
-        queue.isSuspended = true
+        let queue = OperationQueue.suspended("awaited")
         let operation = ScriptedOperation("a")
         async let end: Void = isList ? queue.run([operation]) : queue.run(operation)
         await eventually("it is not added") { queue.operationCount == 1 }
@@ -52,12 +50,7 @@ import OperationKitTestSupport
         "A closure that a task runs, and an operation with a delay, are found on a queue that has started none",
         .enabled(if: OperationDiagnostics.level != .off))
     func knownBefore() async throws {
-        let queues = ["closures", "delays"].map { name in
-            let queue = OperationQueue()
-            queue.name = name
-            queue.isSuspended = true
-            return queue
-        }
+        let queues = ["closures", "delays"].map { OperationQueue.suspended($0) }
         async let closure: Void = queues[0].run(name: "closure") {}
         await eventually("it is not added") { queues[0].operationCount == 1 }
         let operation = ScriptedOperation("delayed")
@@ -73,8 +66,7 @@ import OperationKitTestSupport
     @Test("A queue lists its operations of any class, those that are executing first, and says why the others wait")
     func wholeQueue() async {
         let (queue, first) = await Self.knownQueue(limit: 1)
-        let block = BlockOperation {}
-        block.name = "block"
+        let block = ChildKind.block.make("block") {}
         let dependent = ScriptedOperation("dependent")
         dependent.addDependency(block)
         let compound = CompoundOperation(name: "Sync", operations: [ScriptedOperation("child")])
@@ -99,8 +91,7 @@ import OperationKitTestSupport
     }
 
     @Test("A queue with very many operations names some, and says how many others there are") func longQueue() {
-        let queue = OperationQueue()
-        queue.isSuspended = true
+        let queue = OperationQueue.suspended()
         for _ in 0..<(OperationTree.width + 7) { queue.addOperation {} }
         let lines = OperationDiagnostics.description(of: queue).split(separator: "\n")
         #expect(lines.count == OperationTree.width + 2)
@@ -113,8 +104,7 @@ import OperationKitTestSupport
     @Test("Known queues are not kept alive, and those that are gone make room") func keepsNothingAlive() {
         let known = KnownQueues()
         let operation = ScriptedOperation.idle("a")
-        let kept = OperationQueue()
-        kept.isSuspended = true
+        let kept = OperationQueue.suspended()
         kept.addOperation(operation)
         weak var gone: OperationQueue?
         for number in 0..<1_000 {

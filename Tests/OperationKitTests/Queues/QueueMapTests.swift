@@ -1,7 +1,6 @@
 import OperationKitTestSupport
 
 @Suite("OperationQueue.map", .hangGuard) struct QueueMapTests {
-    @TaskLocal private static var request = "none"
 
     enum Kind: CaseIterable, Sendable {
         case queue, operation
@@ -30,19 +29,6 @@ import OperationKitTestSupport
             return "\(number)"
         }
         #expect(outputs == (0..<8).map(String.init))
-    }
-
-    @Test("Elements have the task-local values and the priority of the caller") func inheritance() async throws {
-        let queue = OperationQueue()
-        let task = Task(priority: .high) {
-            try await Self.$request.withValue("request 7") {
-                try await queue.map(0..<3) { _ in (Self.request, Task.currentPriority) }
-            }
-        }
-        for (request, priority) in try await task.value {
-            #expect(request == "request 7")
-            #expect(priority >= .high)
-        }
     }
 
     @Test("Each element takes a place on the queue") func places() async throws {
@@ -161,32 +147,27 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A map that is cancelled asks its sequence for no other element") func cancelledSequence() async {
-        let (taken, isCancelled) = (Shared(0), Gate())
-        let task = Task {
-            let numbers = AnySequence { AnyIterator { taken.increment() } }
-            return try await OperationQueue().map(numbers, limit: 1) { _ in await isCancelled.opened() }
-        }
-        await eventually("none was taken") { taken.value == 1 }
-        task.cancel()
-        isCancelled.open()
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(taken.value == 1)
-    }
-
-    @Test("A map that is cancelled asks a collection that filters for no other element", arguments: [false, true])
-    func cancelledFilter(takesAny: Bool) async {
+    @Test(
+        "A map that is cancelled asks its sequence, or a collection that filters, for no other element",
+        arguments: [0, 1], [false, true])
+    func cancelledSource(count: Int, isFilter: Bool) async {
         let (asked, isCancelled) = (Shared(0), Gate())
         let task = Task {
-            if !takesAny { await isCancelled.opened() }
-            let numbers = (0..<1_000).lazy.filter { _ in asked.increment() > 0 }
-            return try await OperationQueue().mapToResults(numbers, limit: 1) { _ in await isCancelled.opened() }
+            if count == 0 { await isCancelled.opened() }
+            let queue = OperationQueue()
+            if isFilter {
+                let numbers = (0..<1_000).lazy.filter { _ in asked.increment() > 0 }
+                _ = try await queue.mapToResults(numbers, limit: 1) { _ in await isCancelled.opened() }
+            } else {
+                let numbers = AnySequence { AnyIterator { asked.increment() } }
+                _ = try await queue.map(numbers, limit: 1) { _ in await isCancelled.opened() }
+            }
         }
-        if takesAny { await eventually("none was taken") { asked.value == 1 } }
+        await eventually("none was taken") { asked.value == count }
         task.cancel()
         isCancelled.open()
         await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(asked.value == (takesAny ? 1 : 0))
+        #expect(asked.value == count)
     }
 
     @Test("The values, the closure and the queue of a map are released", arguments: Kind.allCases)

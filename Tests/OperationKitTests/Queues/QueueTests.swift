@@ -48,20 +48,16 @@ import OperationKitTestSupport
     func cancelledWait(kind: ChildKind) async throws {
         let tracker = LeakTracker()
         do {
-            let (begun, mayEnd, queue) = (Gate(), Gate(), OperationQueue())
-            let work: @Sendable () -> Void = {
-                begun.open()
-                mayEnd.pass()
-            }
-            let operation = tracker.track(kind.make(nil, work), "operation")
+            let (work, queue) = (HeldWork(), OperationQueue())
+            let operation = tracker.track(kind.make { work() }, "operation")
             queue.addOperation(operation)
-            await begun.opened()
+            await work.begun.opened()
             let waiting = Task { try await queue.allOperationsFinished() }
             await (operation as? AsyncOperation)?.becomesAwaited()
             waiting.cancel()
             await #expect(throws: CancellationError.self) { try await waiting.value }
             #expect(operation.isExecuting && !operation.isCancelled && !operation.isFinished)
-            mayEnd.open()
+            work.mayEnd.open()
             try await queue.allOperationsFinished()
         }
         await tracker.expectAllReleased()

@@ -10,7 +10,7 @@ import OperationKitTestSupport
         var count = 0
     }
 
-    @Test("The closure has the task-local values and the priority of its caller, and is no task of its own")
+    @Test("A closure, that of a map, too, has the task-local values and the priority of its caller, and is no own task")
     func task() async throws {
         let queue = OperationQueue()
         queue.qualityOfService = .background
@@ -21,9 +21,10 @@ import OperationKitTestSupport
                     await Task.yield()
                     return (Self.request, Task.currentPriority, unsafe withUnsafeCurrentTask { unsafe $0?.hashValue })
                 }
-                #expect(inside.0 == "request 7")
-                #expect(inside.1 >= .high)
-                #expect(inside.2 == outside)
+                #expect(inside.0 == "request 7" && inside.1 >= .high && inside.2 == outside)
+                for (request, priority) in try await queue.map(0..<3, { _ in (Self.request, Task.currentPriority) }) {
+                    #expect(request == "request 7" && priority >= .high)
+                }
             }
         }
         try await task.value
@@ -117,27 +118,15 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    private func suspendedQueue() -> OperationQueue {
-        let queue = OperationQueue.serial(name: "suspended")
-        queue.isSuspended = true
-        return queue
-    }
-
-    private func waiting(on queue: OperationQueue, _ log: EventLog) async -> (Task<Void, any Error>, AsyncOperation?) {
-        let task = Task { try await queue.run(name: "waiting") { log.add("closure") } }
-        await eventually("it does not wait") { queue.operationCount == 1 }
-        return (task, queue.operations.first as? AsyncOperation)
-    }
-
     @Test("Cancelling the operation that has the place throws the reason", arguments: [nil, TestError.reason])
     func operations(reason: TestError?) async throws {
-        let log = EventLog()
-        let queue = suspendedQueue()
-        let (task, place) = await waiting(on: queue, log)
+        let (log, queue) = (EventLog(), OperationQueue.suspended())
+        let task = Task { try await queue.run(name: "waiting") { log.add("closure") } }
+        await eventually("it does not wait") { queue.operationCount == 1 }
+        let place = queue.operations.first as? AsyncOperation
         if let reason { place?.cancel(withError: reason) } else { queue.cancelAllOperations() }
         let expected = reason.map(text) ?? "cancelled"
-        if case .failure(let error) = await task.result { #expect(text(error) == expected) }
-        #expect(!task.isCancelled)
+        #expect(await text(task.result.failure) == expected && !task.isCancelled)
         queue.isSuspended = false
         try? await place?.finished()
         #expect(text(place?.error) == expected && log.events.isEmpty)
@@ -186,7 +175,7 @@ import OperationKitTestSupport
     }
 
     @Test("In a task that was cancelled before, nothing is put on the queue") func taskCancelledBefore() async {
-        let queue = suspendedQueue()
+        let queue = OperationQueue.suspended()
         await #expect(throws: CancellationError.self) { try await inCancelledTask { try await queue.run {} } }
         #expect(queue.operationCount == 0)
     }

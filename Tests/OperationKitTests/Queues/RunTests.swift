@@ -18,39 +18,20 @@ import OperationKitTestSupport
     @Test("The error is thrown")
     func error() async {
         let queue = OperationQueue()
-        await #expect(throws: TestError.first) {
-            try await queue.run(ScriptedOperation(main: { $0.finish(withError: TestError.first) }))
-        }
+        await #expect(throws: TestError.first) { try await queue.run(ThrowingBlockOperation { throw TestError.first }) }
         await #expect(throws: TestError.first) { try await queue.run(TaskOperation<Int> { throw TestError.first }) }
         await #expect(throws: TestError.first) { try await queue.run { throw TestError.first } }
-        await #expect(throws: TestError.first) {
-            try await queue.run(ThrowingBlockOperation { throw TestError.first })
-        }
-    }
-
-    /// Finishes its dependency while a queue asks whether it is ready: after the answer was found, before it is
-    /// known.
-    private final class AskedTooEarly: Operation, @unchecked Sendable {
-        private let dependency: AsyncOperation
-        private let isFirst = Shared(true)
-
-        init(_ dependency: AsyncOperation) {
-            self.dependency = dependency
-            super.init()
-            addDependency(dependency)
-        }
-
-        override var isReady: Bool {
-            let answer = super.isReady
-            if dependency.isExecuting, !answer, isFirst.change({ exchange(&$0, with: false) }) { dependency.finish() }
-            return answer
-        }
     }
 
     @Test("A dependency may finish while the queue asks whether the operation is ready")
     func aDependencyThatFinishesDuringTheAdditionIsNoticed() async throws {
-        let dependency = ScriptedOperation.idle()
-        let operation = AskedTooEarly(dependency)
+        let (dependency, isFirst) = (ScriptedOperation.idle(), Shared(true))
+        let operation = AskedOperation(isReady: { _, isReady in
+            // After the answer was found, before it is known.
+            if dependency.isExecuting, !isReady, isFirst.change({ exchange(&$0, with: false) }) { dependency.finish() }
+            return isReady
+        })
+        operation.addDependency(dependency)
         dependency.start()
         try await OperationQueue().run(operation)
         #expect(operation.isFinished)
@@ -142,8 +123,7 @@ import OperationKitTestSupport
     func childOnTheQueue() async {
         let queue = CompositeQueue()
         queue.childSettings = (1, true)
-        let child = BlockOperation {}
-        child.name = "child"
+        let child = ChildKind.block.make("child") {}
         queue.addChild(child)
         await #expect(throws: OperationQueueError.cannotBeAdded(operation: "child")) { try await queue.run([child]) }
         queue.childSettings = (1, false)
@@ -152,36 +132,26 @@ import OperationKitTestSupport
 
     @Test("Cancelling the task cancels all, and the call returns when they have ended") func task() async {
         let queue = OperationQueue.serial(name: "queue")
-        let (begun, mayEnd) = (Gate(), Gate())
+        let (work, waiting) = (HeldWork(), ScriptedOperation())
         let failed = ThrowingBlockOperation(name: "failed") { throw TestError.first }
-        let running = BlockOperation {
-            begun.open()
-            mayEnd.pass()
-        }
-        let waiting = ScriptedOperation()
+        let running = BlockOperation { work() }
         let task = Task { try await queue.run([failed, running, waiting]) }
-        await begun.opened()
+        await work.begun.opened()
         task.cancel()
         await eventually("they were not cancelled") { running.isCancelled && waiting.isCancelled }
         #expect(!waiting.isFinished)
-        mayEnd.open()
+        work.mayEnd.open()
         #expect(brief(await task.result.failure) == "queue cancelled [0 failed]")
         #expect(running.isFinished)
     }
 
     @Test("An error that was given before is thrown, also in a cancelled task, as the operation will end with it")
     func earlyError() async {
-        let queue = OperationQueue()
-        queue.isSuspended = true
+        let queue = OperationQueue.suspended()
         func run(_ prepare: (ScriptedOperation) -> Void) async -> (any Error)? {
-            let operation = UncheckedSendable(ScriptedOperation())
-            prepare(operation.value)
-            do {
-                try await inCancelledTask { try await queue.run(operation.value) }
-            } catch {
-                return error
-            }
-            return nil
+            let operation = ScriptedOperation()
+            prepare(operation)
+            return await Task { try await inCancelledTask { try await queue.run(operation) } }.result.failure
         }
         #expect(await run { $0.finish(withError: TestError.first) } as? TestError == .first)
         // A cancellation that is an error of the user's.
