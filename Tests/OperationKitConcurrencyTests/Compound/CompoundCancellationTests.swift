@@ -1,10 +1,9 @@
 import OperationKitTestSupport
 
-/// How a compound is cancelled, and who decides its outcome.
 @Suite("Compound: cancellation", .hangGuard) struct CompoundCancellationTests {
-    private func isCancelled(_ error: (any Error)?, errors count: Int = 0, reason: TestError? = nil) -> Bool {
+    private func isCancelled(_ error: (any Error)?, reason: TestError? = nil) -> Bool {
         guard case .cancelled(_, let errors, let given) = error as? CompoundOperationError else { return false }
-        return errors.count == count && given as? TestError == reason
+        return errors.isEmpty && given as? TestError == reason
     }
 
     private func ended(_ compound: CompoundOperation) async -> (any Error)? {
@@ -17,18 +16,14 @@ import OperationKitTestSupport
         arguments: ChildKind.allCases
     )
     func reachesEveryChild(_ kind: ChildKind) async {
-        let isBegun = Gate()
         let log = EventLog()
-        let running = ScriptedOperation(main: { _ in isBegun.open() })
+        let running = ScriptedOperation.idle()
         let children = (0..<10).map { _ in kind.make { log.add("ran") } }
         for child in children { child.completionBlock = { log.add("completion") } }
         let compound = CompoundOperation(operations: [running] + children, maxConcurrentOperationCount: 1)
-        OperationQueue().addOperation(compound)
-        await isBegun.opened()
+        await compound.start(until: running)
         compound.cancel()
-        #expect(running.isCancelled)
-        #expect(children.allSatisfy { $0.isCancelled })
-        #expect(!compound.isFinished)
+        #expect(running.isCancelled && children.allSatisfy { $0.isCancelled } && !compound.isFinished)
         running.finish()
         #expect(isCancelled(await ended(compound)))
         #expect(children.allSatisfy { $0.isFinished })
@@ -64,20 +59,6 @@ import OperationKitTestSupport
         #expect(waiting.error is CancellationError)
     }
 
-    @Test("The error of a cancelled compound carries the reason and the errors that its children reported")
-    func carriesErrors() async {
-        let running = ScriptedOperation.idle()
-        let failing = ThrowingBlockOperation { throw TestError.first }
-        let compound = CompoundOperation(operations: [failing, running], maxConcurrentOperationCount: 1)
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isAtWork }
-        compound.cancel(withError: TestError.reason)
-        running.finish(withError: TestError.second)
-        let error = await ended(compound)
-        #expect(isCancelled(error, errors: 2, reason: .reason))
-        #expect((error as? CompoundOperationError)?.leafErrors.map { $0 as? TestError } == [.first, .second, .reason])
-    }
-
     @Test(
         "A compound may be cancelled in a child's `main()`, `didCancel()` and completion blocks",
         arguments: [-1, 1], ["main", "asyncCompletionBlock", "completionBlock", "didCancel"]
@@ -109,11 +90,8 @@ import OperationKitTestSupport
     @Test(
         "A compound that is cancelled before its start neither prepares, executes nor runs a child, and ends after all")
     func beforeTheStart() async {
-        final class Observed: CompoundOperation, @unchecked Sendable {
-            override func prepare() throws { Issue.record("It is not prepared.") }
-        }
         let (log, wasExecuting) = (EventLog(), Shared(false))
-        let compound = Observed()
+        let compound = ScriptedCompound(prepare: { _ in log.add("prepared") })
         let children = ChildKind.allCases.map { kind in kind.make { log.add("ran") } }
         for case let child as AsyncOperation in children {
             child.asyncCompletionBlock = { [unowned compound] _ in
@@ -136,74 +114,47 @@ import OperationKitTestSupport
         let children = ChildKind.allCases.map { $0.make { Issue.record("It does not run.") } }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
         compound.isSuspended = isSuspended
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { compound.isAtWork }
+        await compound.start(until: compound)
         compound.cancel()
         #expect(isCancelled(await ended(compound)))
         #expect(compound.isSuspended == isSuspended)
         #expect(children.allSatisfy { $0.isFinished })
     }
 
-    @Test("An external dependency may finish after the cancelled children that waited for it are gone")
-    func childrenAreGone() async throws {
-        let external = BlockOperation {}
-        for _ in 0..<50 {
-            let children = ChildKind.allCases.map { $0.make {} }
-            for child in children { child.addDependency(external) }
-            let compound = CompoundOperation(operations: children)
-            compound.cancel()
-            try? await OperationQueue().run(compound)
-        }
-        try await OperationQueue().run(external)
-    }
-
     @Test(
-        "`finish(withError:)` on a compound cancels its children; it ends after them with that outcome, cancelled before or not",
+        "`finish(withError:)` on a compound cancels its children; it ends after them with that outcome, cancelled or not",
         arguments: [nil, TestError.first], [false, true])
     func finishFromOutside(_ error: TestError?, isCancelled: Bool) async {
-        let running = ScriptedOperation.idle()
-        let waiting = BlockOperation { Issue.record("It does not run.") }
-        let compound = CompoundOperation(operations: [running, waiting], maxConcurrentOperationCount: 1)
-        OperationQueue().addOperation(compound)
-        await eventually("not begun") { running.isAtWork }
-        if isCancelled { compound.cancel() }
-        #expect(compound.finish(withError: error))
-        #expect(running.isCancelled && waiting.isCancelled)
-        #expect(!compound.isFinished)
-        #expect(!compound.finish(withError: TestError.second))
-        running.finish(withError: TestError.second)
-        #expect(await ended(compound) as? TestError == error)
-        #expect(compound.isCancelled == isCancelled)
-    }
-
-    @Test("An outcome that is given before the start wins over a later cancellation, and no child runs")
-    func finishBeforeTheStart() async {
-        let child = BlockOperation { Issue.record("It does not run.") }
-        let compound = CompoundOperation(operations: [child])
-        #expect(compound.finish(withError: TestError.first))
-        #expect(child.isCancelled && !compound.isFinished)
-        compound.cancel()
-        OperationQueue().addOperation(compound)
-        #expect(await ended(compound) as? TestError == .first)
-        #expect(child.isFinished)
+        for hasStarted in [true, false] {
+            let running = ScriptedOperation.idle()
+            let waiting = BlockOperation { Issue.record("It does not run.") }
+            let compound = CompoundOperation(operations: [running, waiting], maxConcurrentOperationCount: 1)
+            if hasStarted { await compound.start(until: running) }
+            if isCancelled { compound.cancel() }
+            #expect(compound.finish(withError: error))
+            #expect(running.isCancelled && waiting.isCancelled && !compound.isFinished)
+            #expect(!compound.finish(withError: TestError.second))
+            if hasStarted {
+                running.finish(withError: TestError.second)
+            } else {
+                compound.cancel()
+                OperationQueue().addOperation(compound)
+            }
+            #expect(await ended(compound) as? TestError == error && waiting.isFinished)
+            #expect(compound.isCancelled == (isCancelled || !hasStarted))
+        }
     }
 
     @Test("Cancelling in `prepare()` cancels the children that were added before and those that are added after")
     func inPrepare() async {
-        final class Cancelling: CompoundOperation, @unchecked Sendable {
-            let children = [
-                BlockOperation { Issue.record("It does not run.") },
-                BlockOperation { Issue.record("It does not run.") },
-            ]
-            override func prepare() throws {
-                try addOperation(children[0])
-                cancel()
-                #expect(children[0].isCancelled)
-                try addOperation(children[1])
-                #expect(children[1].isCancelled)
-            }
-        }
-        let compound = Cancelling()
+        let children = (0..<2).map { _ in BlockOperation { Issue.record("It does not run.") } }
+        let compound = ScriptedCompound(prepare: { compound in
+            try compound.addOperation(children[0])
+            compound.cancel()
+            #expect(children[0].isCancelled)
+            try compound.addOperation(children[1])
+            #expect(children[1].isCancelled)
+        })
         OperationQueue().addOperation(compound)
         #expect(isCancelled(await ended(compound)))
     }

@@ -29,8 +29,7 @@ import OperationKitTestSupport
                 child.addDependency(root)
                 expectNoError { try compound.addOperation(child) }
             }
-            OperationQueue().addOperation(compound)
-            await eventually("not begun") { root.isAtWork }
+            await compound.start(until: root)
             await concurrently([{ compound.cancel() }, { root.finish() }])
             try? await compound.finished()
         }
@@ -86,51 +85,37 @@ import OperationKitTestSupport
     /// On Linux a queue may keep an older answer of `isReady` when the operation becomes ready while it is added.
     @Test("A child that becomes ready while it is handed to the private queue is started", arguments: [-1, 1, 2])
     func becomesReady(limit: Int) async throws {
-        final class Slow: AsyncOperation, @unchecked Sendable {
-            let asked = Shared(0)
-            let isAsked = Gate()
-            let mayAnswer = Gate()
-
-            let isDue = Shared(false)
-
-            override var isReady: Bool {
-                let isReady = isDue.value
-                // The second time is inside of Foundation's addition.
-                if asked.change({
-                    $0 += 1; return $0
-                }) == 2 {
-                    isAsked.open()
-                    mayAnswer.pass()
-                }
-                return isReady
+        let (asked, isDue, isAsked, mayAnswer) = (Shared(0), Shared(false), Gate(), Gate())
+        let child = AskedAsyncOperation(isReady: { _, _ in
+            let isReady = isDue.value
+            // The second time is inside of Foundation's addition.
+            if asked.increment() == 2 {
+                isAsked.open()
+                mayAnswer.pass()
             }
-        }
-        let child = Slow()
+            return isReady
+        })
         let compound = CompoundOperation(operations: [child], maxConcurrentOperationCount: limit)
         compound.start()
-        await child.isAsked.opened()
-        child.isDue.value = true
+        await isAsked.opened()
+        isDue.value = true
         child.didChangeValue(forKey: "isReady")
-        child.mayAnswer.open()
+        mayAnswer.open()
         try await compound.finished()
         #expect(child.error == nil)
     }
 
     @Test("A child that is started and ends while it is asked whether it is ready counts as finished")
     func endsInIsReady() async throws {
-        final class Hasty: AsyncOperation, @unchecked Sendable {
-            let isDue = Shared(false)
-
-            override var isReady: Bool {
-                if isDue.value, !isExecuting, !isFinished { start() }
-                return false
-            }
-        }
-        let child = Hasty()
+        let isDue = Shared(false)
+        let child = AskedAsyncOperation(isReady: { child, _ in
+            if isDue.value, !child.isExecuting, !child.isFinished { child.start() }
+            return false
+        })
         let after = ScriptedOperation()
         after.addDependency(child)
         let compound = CompoundOperation(operations: [child, after])
-        child.isDue.value = true
+        isDue.value = true
         try await OperationQueue().run(compound)
         #expect(child.isFinished && child.error == nil && after.isFinished)
     }

@@ -3,42 +3,33 @@ import OperationKitTestSupport
 /// Children that use the queue on which they run, and what the compound's queue is left with.
 @Suite("Compound: the private queue", .hangGuard) struct CompoundQueueTests {
     /// The composites that run children on a private queue, each with one child that calls `body` and others after it.
-    private enum Composite: CaseIterable {
-        case compound, asynchronous, macro, waterfall
+    private static let composites: [@Sendable (@escaping @Sendable () -> Void) -> AsyncOperation] = [
+        { serial(BlockOperation(block: $0)) },
+        { body in
+            serial(
+                AsyncBlockOperation { finish in
+                    body()
+                    elsewhere { finish() }
+                })
+        },
+        { body in MacroOperation(IOBlockOperation<Void, Void> { body() }).then(IOBlockOperation { _ in }) },
+        { body in Waterfall<Void, Void>().thenRun { IOBlockOperation<Void, Void> { body() } }.then { _ in 1 } },
+    ]
 
-        func make(_ body: @escaping @Sendable () -> Void) -> AsyncOperation {
-            switch self {
-            case .compound, .asynchronous:
-                CompoundOperation(maxConcurrentOperationCount: 1) {
-                    if self == .compound {
-                        BlockOperation(block: body)
-                    } else {
-                        AsyncBlockOperation { finish in
-                            body()
-                            elsewhere { finish() }
-                        }
-                    }
-                    for _ in 0..<8 { BlockOperation {} }
-                }
-            case .macro:
-                MacroOperation(IOBlockOperation<Void, Void> { body() }).then(IOBlockOperation { _ in })
-            case .waterfall:
-                Waterfall<Void, Void>().thenRun { IOBlockOperation<Void, Void> { body() }.with(input: ()) }.then { _ in
-                    1
-                }
-            }
-        }
+    private static func serial(_ child: Operation) -> CompoundOperation {
+        CompoundOperation(
+            operations: [child] + (0..<8).map { _ in BlockOperation {} }, maxConcurrentOperationCount: 1)
     }
 
-    @Test("A child that cancels all operations of its current queue does not keep its composite from ending")
-    func cancellingAllOperations() async {
-        for composite in Composite.allCases {
-            for _ in 0..<200 {
-                let operation = composite.make { OperationQueue.current?.cancelAllOperations() }
-                OperationQueue().addOperation(operation)
-                try? await operation.finished()
-                #expect(operation.isFinished)
-            }
+    @Test(
+        "A child that cancels all operations of its current queue does not keep its composite from ending",
+        arguments: composites.indices)
+    func cancellingAllOperations(index: Int) async {
+        for _ in 0..<200 {
+            let operation = Self.composites[index]({ OperationQueue.current?.cancelAllOperations() })
+            OperationQueue().addOperation(operation)
+            try? await operation.finished()
+            #expect(operation.isFinished)
         }
     }
 
@@ -84,31 +75,6 @@ import OperationKitTestSupport
 
 /// Children that Foundation begins, because its own `start()` traps where a queue does not.
 @Suite("Compound: synchronous children", .hangGuard) struct CompoundSynchronousChildTests {
-    /// Holds the thread that asks whether it is ready.
-    private final class Slow: Operation, @unchecked Sendable {
-        let asked = Shared(0)
-        let holds: Int
-        let isAsked = Gate()
-        let mayAnswer = Gate()
-        let log: EventLog
-
-        init(holds: Int, log: EventLog) {
-            self.holds = holds
-            self.log = log
-        }
-
-        override var isReady: Bool {
-            let isReady = super.isReady
-            let count = asked.increment()
-            if count == holds, !isAsked.isOpen {
-                isAsked.open()
-                mayAnswer.pass()
-            }
-            return isReady
-        }
-
-        override func main() { log.add("child") }
-    }
 
     /// A worker comes to the child if another one was before it, and the queue is handed it directly if not.
     @Test(
@@ -116,20 +82,25 @@ import OperationKitTestSupport
         arguments: 1...4, [(1, false), (-1, false), (1, true)])
     func aDependencyWhileItBegins(holds: Int, scene: (limit: Int, isAfterAnother: Bool)) async throws {
         let log = EventLog()
-        let late = ScriptedOperation("late") {
-            log.add("late")
-            $0.finish()
-        }
-        let child = Slow(holds: holds, log: log)
+        let late = ScriptedOperation.named("late", in: log)
+        // Holds the thread that asks whether it is ready.
+        let (asked, isAsked, mayAnswer) = (Shared(0), Gate(), Gate())
+        let child = AskedOperation(isReady: { _, isReady in
+            if asked.increment() == holds, !isAsked.isOpen {
+                isAsked.open()
+                mayAnswer.pass()
+            }
+            return isReady
+        }) { log.add("child") }
         // Ends the wait for a moment that does not come.
-        child.completionBlock = { [isAsked = child.isAsked] in isAsked.open() }
+        child.completionBlock = { isAsked.open() }
         let compound = CompoundOperation(
             operations: (scene.isAfterAnother ? [ScriptedOperation()] : []) + [child, late],
             maxConcurrentOperationCount: scene.limit)
         OperationQueue().addOperation(compound)
-        await child.isAsked.opened()
+        await isAsked.opened()
         child.addDependency(late)
-        child.mayAnswer.open()
+        mayAnswer.open()
         try await compound.finished()
         #expect(Set(log.events) == ["child", "late"])
         #expect(child.isFinished && late.isFinished)
@@ -177,8 +148,7 @@ import OperationKitTestSupport
         }
         let hold = ScriptedOperation.idle()
         let compound = CompoundOperation(operations: [hold, child], maxConcurrentOperationCount: 1)
-        compound.start()
-        await eventually("not begun") { hold.isAtWork }
+        await compound.start(until: hold)
         DispatchQueue.global().async { child.start() }
         await begun.opened()
         if hasEnded { await eventually("not ended") { child.isFinished } }
