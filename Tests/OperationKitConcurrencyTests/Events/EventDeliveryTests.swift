@@ -30,13 +30,12 @@ import OperationKitTestSupport
 
     @Test("What happens while another thread delivers is left to that thread, and does not wait for it")
     func otherThread() async {
-        let (isDelivering, mayReturn) = (Gate(), Gate())
+        let delivery = HeldWork()
         let threads = Shared<[ObjectIdentifier]>([])
         let listener = EventRecorder { _, event in
             threads.change { $0.append(ObjectIdentifier(Thread.current)) }
             guard event.isRunning else { return }
-            isDelivering.open()
-            mayReturn.pass()
+            delivery()
         }
         let operation = ScriptedOperation("work", main: { _ in }, didCancel: { $0.finish() })
         operation.addObserver(listener)
@@ -44,11 +43,11 @@ import OperationKitTestSupport
             operation.start()
             return ObjectIdentifier(Thread.current)
         }
-        await isDelivering.opened()
+        await delivery.begun.opened()
         // The thread that would call `main()` next is in the observer.
         operation.cancel()
         #expect(operation.isCancelled && listener.events.count == 2)
-        mayReturn.open()
+        delivery.mayEnd.open()
         let thread = await delivering
         #expect(
             listener.events == [
@@ -59,13 +58,12 @@ import OperationKitTestSupport
 
     @Test("Observers of a composite see the end of a child whose delivery another thread holds up, after its own end")
     func heldUp() async throws {
-        let (isDelivering, mayReturn) = (Gate(), Gate())
+        let delivery = HeldWork()
         let child = ScriptedOperation.idle("child")
         child.addObserver(
             EventRecorder { _, event in
                 guard case .cancelled = event.kind else { return }
-                isDelivering.open()
-                mayReturn.pass()
+                delivery()
             })
         let compound = CompoundOperation(name: "compound", operations: [child])
         let listener = EventRecorder()
@@ -73,31 +71,30 @@ import OperationKitTestSupport
         OperationQueue().addOperation(compound)
         await eventually("the child does not execute") { listener.events.contains("child: running") }
         async let cancelling: Void = onThread { child.cancel() }
-        await isDelivering.opened()
+        await delivery.begun.opened()
         child.finish()
         try await compound.finished()
-        mayReturn.open()
+        delivery.mayEnd.open()
         await cancelling
         #expect(listener.events.suffix(2) == ["compound: finished", "child: finished"])
     }
 
     @Test("An observer that was slow once is given what has queued up meanwhile, in linear time") func backlog() async {
         let count = TestExtent.choose(8_000, long: 200_000)
-        let (isDelivering, mayReturn) = (Gate(), Gate())
+        let delivery = HeldWork()
         let seen = Shared(0)
         let operation = ScriptedOperation.idle("work")
         operation.addObserver(
             EventRecorder { _, event in
                 if event.isRunning {
-                    isDelivering.open()
-                    mayReturn.pass()
+                    delivery()
                 }
                 if case .retrying(let attempt, _, _) = event.kind { seen.change { if $0 == attempt { $0 += 1 } } }
             })
         async let delivering: Void = onThread { operation.start() }
-        await isDelivering.opened()
+        await delivery.begun.opened()
         for number in 0..<count { operation.emit(.retrying(attempt: number, error: TestError.first, delay: .zero)) }
-        mayReturn.open()
+        delivery.mayEnd.open()
         await delivering
         #expect(seen.value == count)
         operation.finish()

@@ -3,16 +3,7 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Which observers an operation has", .hangGuard) struct ObserverListTests {
-    /// Counts the events that it is told of.
-    private final class Counter: OperationObserver {
-        let count = Shared(0)
 
-        func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-            count.change { $0 += 1 }
-        }
-    }
-
-    /// Something happens to the operation.
     private static func happens(_ operation: AsyncOperation) {
         operation.emit(.waiting(for: "test"))
     }
@@ -26,7 +17,7 @@ import OperationKitTestSupport
         var operations: [AsyncOperation] = []
         /// The place of the composite that an operation is part of.
         var parents: [Int?] = []
-        var observers: [[Counter]] = []
+        var observers: [[EventRecorder]] = []
         var places: [ObjectIdentifier: Int] = [:]
 
         mutating func add(_ operation: AsyncOperation) {
@@ -51,7 +42,7 @@ import OperationKitTestSupport
                 parents[place] = outer
                 try composite.addOperation(operations[place])
             case 3:
-                let observer = Counter()
+                let observer = EventRecorder()
                 observers[place].append(observer)
                 operations[place].addObserver(observer)
             case 4:
@@ -65,9 +56,9 @@ import OperationKitTestSupport
         /// Whether an event of each operation comes to the observers of what is around it, and to no others.
         func check(_ seed: UInt64) {
             for place in operations.indices {
-                let before = observers.joined().map(\.count.value)
+                let before = observers.joined().map(\.events.count)
                 happens(operations[place])
-                let seen = zip(observers.joined(), before).filter { $0.count.value != $1 }.map {
+                let seen = zip(observers.joined(), before).filter { $0.events.count != $1 }.map {
                     ObjectIdentifier($0.0)
                 }
                 let expected = path(place).flatMap { observers[$0] }.map { ObjectIdentifier($0) }
@@ -106,22 +97,22 @@ import OperationKitTestSupport
                     let small = CompoundOperation(operations: [operation])
                     Self.happens(operation)
                     let depth = Int.random(in: composites.indices, using: &random)
-                    let observer = Counter()
+                    let observer = EventRecorder()
                     let observed = composites[Int.random(in: 0...depth, using: &random)]
                     observed.addObserver(observer)
                     do { try composites[depth].addOperation(small) } catch { Issue.record(error) }
-                    let before = observer.count.value
+                    let before = observer.events.count
                     Self.happens(operation)
                     // Others add operations, too.
-                    #expect(observer.count.value > before)
+                    #expect(observer.events.count > before)
                     observed.removeObserver(observer)
-                    let own = Counter()
+                    let own = EventRecorder()
                     small.addObserver(own)
                     Self.happens(operation)
-                    #expect(own.count.value == 1)
+                    #expect(own.events.count == 1)
                     small.removeObserver(own)
                     Self.happens(operation)
-                    #expect(own.count.value == 1)
+                    #expect(own.events.count == 1)
                 }
             }
         }
@@ -130,7 +121,7 @@ import OperationKitTestSupport
 
     @Test("What happens to an operation is noted for its own observers, also if the first of all was just added")
     func firstObserver() {
-        let observer = ObserverRegistration(Counter(), isOuter: false)
+        let observer = ObserverRegistration(EventRecorder(), isOuter: false)
         var state = AsyncOperation.State(lifecycle: Lifecycle(ending: .immediately))
         #expect(state.note(.started, nil) == nil)
         state.requiredEventQueue().observers.add(observer)
@@ -139,7 +130,7 @@ import OperationKitTestSupport
 
     private final class Leaf: Sendable {
         let operation = ScriptedOperation.idle()
-        let observer = Counter()
+        let observer = EventRecorder()
         let wasAdded = Shared(false)
     }
 
@@ -148,7 +139,7 @@ import OperationKitTestSupport
         // So many that looking at what is around an operation takes a while.
         let composites = (0..<300).map { CompoundOperation(name: "\($0)") }
         for (outer, inner) in zip(composites, composites.dropFirst()) { try outer.addOperation(inner) }
-        composites[0].addObserver(Counter())
+        composites[0].addObserver(EventRecorder())
         let seed = SplitMix64.freshSeed()
         let prepare: @Sendable (Int) -> Leaf = { _ in
             let leaf = Leaf()
@@ -164,7 +155,7 @@ import OperationKitTestSupport
             },
         ]
         await race(rounds: 600, seed: seed, prepare: prepare, bodies) { leaf, round in
-            #expect(!leaf.wasAdded.value || leaf.observer.count.value == 1, "round \(round), seed \(seed)")
+            #expect(!leaf.wasAdded.value || leaf.observer.events.count == 1, "round \(round), seed \(seed)")
             composites[299].removeObserver(leaf.observer)
         }
     }

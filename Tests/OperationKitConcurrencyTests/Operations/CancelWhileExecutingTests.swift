@@ -1,22 +1,8 @@
 import OperationKitTestSupport
 
-/// A cancellation of running work is a request.
+@testable import OperationKit
+
 @Suite("Cancelling while executing", .hangGuard) struct CancelWhileExecutingTests {
-    @Test(
-        "Cancelled work goes on; the outcome that it gives stands, and the reason takes the place of a `CancellationError`"
-    )
-    func workDecidesOutcome() async {
-        let (failed, stopped) = (ScriptedOperation.idle(), ScriptedOperation.idle())
-        for operation in [failed, stopped] {
-            operation.start()
-            operation.cancel(withError: TestError.reason)
-            #expect(operation.isCancelled && operation.isExecuting && !operation.isFinished && operation.error == nil)
-        }
-        failed.finish(withError: TestError.first)
-        stopped.finish(withError: CancellationError())
-        #expect(text(failed.error) == "first")
-        #expect(text(stopped.error) == "reason")
-    }
 
     @Test("`didCancel()` is called once, on the thread that cancels") func callsDidCancelOnce() async {
         let log = EventLog()
@@ -42,49 +28,28 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "`didCancel()` of an operation that is cancelled in `main()` is called after `main()`",
-        arguments: Start.allCases)
-    func cancelledInMain(start: Start) async {
+        "`didCancel()` of an operation that `main()`, or another thread meanwhile, cancels is called after it, on its thread",
+        arguments: Start.allCases, [false, true])
+    func cancelledDuringMain(start: Start, isOnAnotherThread: Bool) async {
         let log = EventLog()
-        let operation = ScriptedOperation(
-            main: {
-                $0.cancel()
-                log.add("main, cancelled \($0.isCancelled)")
-            },
-            didCancel: {
-                log.add("didCancel")
-                $0.finish(withError: CancellationError())
-            })
-        await start(operation)
-        #expect(log.events == ["main, cancelled true", "didCancel"])
-        #expect(operation.error is CancellationError)
-    }
-
-    @Test("Where another thread cancels during `main()`, `didCancel()` is called after it, on its thread")
-    func cancelledDuringMain() async {
-        let log = EventLog()
-        let (begun, cancelled) = (Gate(), Gate())
         let thread = Shared<Thread?>(nil)
         let operation = ScriptedOperation(
-            main: { _ in
+            main: { operation in
                 thread.value = Thread.current
-                begun.open()
-                cancelled.pass()
-                log.add("main ends")
+                if isOnAnotherThread {
+                    #expect(answersOnAnotherThread { operation.cancel() })
+                } else {
+                    operation.cancel()
+                }
+                log.add("main ends, cancelled \(operation.isCancelled)")
             },
             didCancel: {
                 log.add("didCancel on the thread of main \(Thread.current === thread.value)")
                 $0.finish(withError: CancellationError())
             })
-        async let ended: Void = Start.byHand(operation)
-        await begun.opened()
-        await onThread {
-            operation.cancel()
-            log.add("cancelled \(operation.isCancelled)")
-        }
-        cancelled.open()
-        await ended
-        #expect(log.events == ["cancelled true", "main ends", "didCancel on the thread of main true"])
+        await start(operation)
+        #expect(log.events == ["main ends, cancelled true", "didCancel on the thread of main true"])
+        #expect(operation.error is CancellationError)
         // A thread holds what it runs.
         thread.value = nil
     }
@@ -110,10 +75,7 @@ import OperationKitTestSupport
         let begun = Gate()
         let queue = OperationQueue.serial(name: "serial")
         let first = ScriptedOperation(main: { _ in begun.open() })
-        let second = ScriptedOperation(main: {
-            log.add("second")
-            $0.finish()
-        })
+        let second = ScriptedOperation.named("second", in: log)
         queue.addOperation(first)
         queue.addOperation(second)
         await begun.opened()
@@ -127,3 +89,58 @@ import OperationKitTestSupport
         #expect(first.error is CancellationError)
     }
 }
+
+#if DEBUG
+/// An outcome that another thread gives after it has seen `isExecuting`, and before `main()` is called.
+@Suite("An end between isExecuting and main()", .hangGuard) struct EndBeforeMainTests {
+    /// Starts an operation; another thread finishes it once Foundation has been told that it executes.
+    private static func start(_ operation: AsyncOperation, finishingWith error: any Error) {
+        var isTold = false
+        let observer = Told {
+            if isTold { return }
+            isTold = true
+            #expect(operation.isExecuting)
+            #expect(answersOnAnotherThread { operation.finish(withError: error) })
+        }
+        SchedulingProbe.observed(by: observer) { operation.start() }
+    }
+
+    private final class Told: SchedulingProbe.Observer {
+        private let action: () -> Void
+
+        init(_ action: @escaping () -> Void) { self.action = action }
+
+        func reached(_ place: SchedulingProbe.Place) {
+            if case .told = place { action() }
+        }
+    }
+
+    @Test("main() of an operation that has ended since it became executing is not called")
+    func mainIsNotCalled() async {
+        let log = EventLog()
+        let operation = ScriptedOperation.logged(log)
+        await onThread { Self.start(operation, finishingWith: TestError.first) }
+        #expect(log.events == ["asyncCompletionBlock first"])
+        #expect(operation.isFinished && !operation.isExecuting)
+    }
+
+    @Test("A compound that is finished since it became executing is not prepared, and ends after its children")
+    func aCompoundIsNotPrepared() async throws {
+        let log = EventLog()
+        let children = (0..<3).map { _ in ScriptedOperation.logged(log) }
+        let compound = ScriptedCompound(operations: children, prepare: { _ in log.add("prepare") })
+        await onThread { Self.start(compound, finishingWith: TestError.first) }
+        await #expect(throws: TestError.first) { try await compound.finished() }
+        #expect(children.allSatisfy { $0.isFinished && $0.isCancelled })
+        #expect(log.count(of: "prepare") == 0 && log.count(of: "main") == 0)
+    }
+
+    @Test("A typed operation that has ended since it became executing takes no input")
+    func aTypedOperationTakesNoInput() async {
+        let log = EventLog()
+        let operation = Step<Int, Int> { _, _ in log.add("main") }.with(input: 1)
+        await onThread { Self.start(operation, finishingWith: TestError.first) }
+        #expect(text(operation.error) == "first" && log.events.isEmpty)
+    }
+}
+#endif

@@ -4,47 +4,34 @@ import OperationKitTestSupport
 
 /// When Foundation calls its own `completionBlock`, of an `AsyncOperation` and of a `ThrowingBlockOperation`.
 @Suite("completionBlock", .hangGuard) struct CompletionBlockTests {
-    enum Kind: CaseIterable {
-        case asynchronous, throwing
-
-        func make() -> AsyncOperation {
-            switch self {
-            case .asynchronous: ScriptedOperation()
-            case .throwing: ThrowingBlockOperation {}
-            }
-        }
-    }
+    static let kinds = [ChildKind.asynchronous, .throwing]
 
     @Test(
         "The `completionBlock` that was set last is called, and one that was replaced or removed is released",
-        arguments: Kind.allCases, Start.allCases)
-    func lastIsCalled(kind: Kind, start: Start) async {
-        for isReplaced in [true, false] { await lastIsCalled(kind, start, isReplaced: isReplaced) }
-    }
-
-    private func lastIsCalled(_ kind: Kind, _ start: Start, isReplaced: Bool) async {
-        let log = EventLog()
-        let called = Gate()
-        let tracker = LeakTracker()
-        let operation = kind.make()
-        do {
-            let token = tracker.token("replaced block")
-            operation.completionBlock = {
-                token.use()
-                log.add("first")
+        arguments: kinds, Start.allCases)
+    func lastIsCalled(kind: ChildKind, start: Start) async {
+        for isReplaced in [true, false] {
+            let (log, called, tracker) = (EventLog(), Gate(), LeakTracker())
+            let operation = kind.make {}
+            do {
+                let token = tracker.token("replaced block")
+                operation.completionBlock = {
+                    token.use()
+                    log.add("first")
+                }
             }
+            #expect(operation.completionBlock != nil)
+            let second: @Sendable () -> Void = {
+                log.add("second")
+                called.open()
+            }
+            operation.completionBlock = isReplaced ? second : nil
+            #expect((operation.completionBlock != nil) == isReplaced)
+            await tracker.expectAllReleased()
+            await start(operation)
+            if isReplaced { await called.opened() }
+            #expect(log.events == (isReplaced ? ["second"] : []))
         }
-        #expect(operation.completionBlock != nil)
-        let second: @Sendable () -> Void = {
-            log.add("second")
-            called.open()
-        }
-        operation.completionBlock = isReplaced ? second : nil
-        #expect((operation.completionBlock != nil) == isReplaced)
-        await tracker.expectAllReleased()
-        await start(operation)
-        if isReplaced { await called.opened() }
-        #expect(log.events == (isReplaced ? ["second"] : []))
     }
 
     @Test("`completionBlock` is called although the queue finds the operation finished before the end is announced")
@@ -71,10 +58,10 @@ import OperationKitTestSupport
 
     @Test(
         "A `completionBlock` and an `asyncCompletionBlock` that are set after the end are dropped",
-        arguments: Kind.allCases, Start.allCases)
-    func setAfterEnd(kind: Kind, start: Start) async {
+        arguments: kinds, Start.allCases)
+    func setAfterEnd(kind: ChildKind, start: Start) async throws {
         let (tracker, log) = (LeakTracker(), EventLog())
-        let operation = kind.make()
+        let operation = try #require(kind.make {} as? AsyncOperation)
         await start(operation)
         do {
             let (token, asyncToken) = (tracker.token("block"), tracker.token("async block"))
@@ -98,48 +85,32 @@ import OperationKitTestSupport
 
     @Test("A `completionBlock` that is set in `asyncCompletionBlock` is called")
     func setInAsyncCompletionBlock() async {
-        let log = EventLog()
         let called = Gate()
         let operation = ScriptedOperation()
-        operation.asyncCompletionBlock = { [unowned operation] _ in
-            operation.completionBlock = {
-                log.add("called")
-                called.open()
-            }
-        }
+        operation.asyncCompletionBlock = { [unowned operation] _ in operation.completionBlock = { called.open() } }
         await onThread { operation.start() }
         await called.opened()
-        #expect(log.events == ["called"])
     }
 
     #if DEBUG
-    private struct Subject: Sendable {
-        let operation: Operation
-        let calls = Shared<[String]>([])
 
-        func setBlock(_ name: String) {
-            operation.completionBlock = { [calls] in calls.change { $0.append(name) } }
-        }
-    }
-
-    @Test(
-        "One of two completion blocks is called, wherever the end overtakes the replacement", arguments: Kind.allCases)
-    func theEndOvertakesTheReplacement(kind: Kind) async {
+    @Test("One of two completion blocks is called, wherever the end overtakes the replacement", arguments: kinds)
+    func theEndOvertakesTheReplacement(kind: ChildKind) async {
         for place in 0..<Interruption.bound {
-            let subject = Subject(operation: kind.make())
-            subject.setBlock("first")
+            let (operation, calls) = (kind.make {}, EventLog())
+            operation.completionBlock = { calls.add("first") }
             let isReached = await onThread {
                 let interruption = Interruption(at: place) {
-                    #expect(answersOnAnotherThread { subject.operation.start() })
+                    #expect(answersOnAnotherThread { operation.start() })
                     Self.letGlobalQueueWork()
                 }
-                SchedulingProbe.observed(by: interruption) { subject.setBlock("second") }
+                SchedulingProbe.observed(by: interruption) { operation.completionBlock = { calls.add("second") } }
                 return interruption.hasRun
             }
             if !isReached { break }
-            await eventually("no block was called, place \(place)") { !subject.calls.value.isEmpty }
+            await eventually("no block was called, place \(place)") { !calls.events.isEmpty }
             await onThread { Self.letGlobalQueueWork() }
-            #expect(subject.calls.value.count == 1, "place \(place)")
+            #expect(calls.events.count == 1, "place \(place)")
         }
     }
 

@@ -47,25 +47,14 @@ import OperationKitTestSupport
     }
 
     /// Decides on its readiness by an object that it holds.
-    private final class Choosy: AsyncOperation, @unchecked Sendable {
-        final class Condition: @unchecked Sendable { var isMet = true }
-        let condition: Condition
-        let log: EventLog
-
-        init(_ log: EventLog) {
-            condition = Condition()
-            self.log = log
-            super.init()
-        }
-
-        override var isReady: Bool { super.isReady && condition.isMet }
-        override func main() {
+    private func choosy(_ log: EventLog, _ tracker: LeakTracker) -> AsyncOperation {
+        let condition = tracker.track(Shared(true), "condition")
+        return AskedAsyncOperation(isReady: { $1 && condition.value }) {
             log.add("main")
-            finish()
+            $0.finish()
         }
     }
 
-    /// Operations that are dropped unstarted.
     enum Dropped: CaseIterable { case plain, cancelled, throwing, choosy }
 
     @Test("An operation may be dropped unstarted before its dependency finishes", arguments: Dropped.allCases)
@@ -81,10 +70,9 @@ import OperationKitTestSupport
                         switch dropped {
                         case .plain, .cancelled: ScriptedOperation.logged(log)
                         case .throwing: ThrowingBlockOperation { log.add("main") }
-                        case .choosy: Choosy(log)
+                        case .choosy: choosy(log, tracker)
                         }
                     tracker.track(operation, "dropped")
-                    if let operation = operation as? Choosy { tracker.track(operation.condition, "condition") }
                     operation.addDependency(dependency)
                     if dropped == .cancelled { operation.cancel() }
                 }
@@ -101,8 +89,7 @@ import OperationKitTestSupport
         let log = EventLog()
         await onThread {
             for _ in 0..<200 {
-                let operation = tracker.track(Choosy(log), "choosy")
-                tracker.track(operation.condition, "condition")
+                let operation = tracker.track(choosy(log, tracker), "choosy")
                 for _ in 0..<dependencies {
                     let dependency = tracker.track(ScriptedOperation(), "dependency")
                     dependency.start()

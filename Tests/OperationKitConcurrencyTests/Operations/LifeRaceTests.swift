@@ -3,7 +3,6 @@ import OperationKitTestSupport
 /// Whatever two or three threads do to an operation, it ends once, with one outcome. Interleavings try every order of such
 /// steps, up to a bound; these are on real threads, and under the Thread Sanitizer.
 @Suite("Races of a life", .serialized, .hangGuard) struct LifeRaceTests {
-    /// Which threads meet.
     enum Meeting: String, CaseIterable, CustomTestStringConvertible {
         case cancelFinish = "a cancellation and a finish"
         case cancelFinishInHook = "a finish in `didCancel()` and one on another thread"

@@ -12,24 +12,6 @@ import OperationKitTestSupport
         }
     }
 
-    /// Reads `isReady` of its own through this, on whichever thread Foundation asks for it.
-    private final class Dependent: Operation, @unchecked Sendable {
-        private let dependency: AsyncOperation
-        let answers = Shared<[Bool]>([])
-
-        init(on dependency: AsyncOperation) {
-            self.dependency = dependency
-            super.init()
-            addDependency(dependency)
-        }
-
-        override var isReady: Bool {
-            let answer = LockFreedomTests.isFree(dependency)
-            answers.change { $0.append(answer) }
-            return super.isReady
-        }
-    }
-
     @Test("The lock is free in `main()`, `asyncCompletionBlock` and `completionBlock`", arguments: Start.allCases)
     func inMainAndBlocks(start: Start) async {
         let log = EventLog()
@@ -69,32 +51,31 @@ import OperationKitTestSupport
 
     @Test("The lock is free while Foundation asks whether a dependent is ready", arguments: Start.allCases)
     func readinessOfDependent(start: Start) async {
-        let operation = ScriptedOperation()
-        let dependent = Dependent(on: operation)
+        let (operation, answers) = (ScriptedOperation(), EventLog())
+        // On whichever thread Foundation asks it.
+        let dependent = AskedOperation(isReady: { _, isReady in
+            answers.add("\(Self.isFree(operation))")
+            return isReady
+        })
+        dependent.addDependency(operation)
         await start(operation)
         await onThread {
             let queue = OperationQueue()
             queue.addOperation(dependent)
             dependent.waitUntilFinished()
         }
-        #expect(!dependent.answers.value.isEmpty)
-        #expect(dependent.answers.value.allSatisfy { $0 })
+        #expect(Set(answers.events) == ["true"])
     }
 
     @Test("The lock is free while Foundation asks whether a cancelled operation is ready")
     func readinessOfCancelled() async {
-        final class Asked: AsyncOperation, @unchecked Sendable {
-            let answers = Shared<[Bool]>([])
-            override var isReady: Bool {
-                let answer = LockFreedomTests.isFree(self)
-                answers.change { $0.append(answer) }
-                return super.isReady
-            }
-        }
-        let operation = Asked()
+        let answers = EventLog()
+        let operation = AskedAsyncOperation(isReady: { operation, isReady in
+            answers.add("\(Self.isFree(operation))")
+            return isReady
+        })
         await Start.onSuspendedQueue(operation) { operation.cancel() }
-        #expect(!operation.answers.value.isEmpty)
-        #expect(operation.answers.value.allSatisfy { $0 })
+        #expect(Set(answers.events) == ["true"])
     }
 
     @Test(
@@ -178,15 +159,6 @@ import OperationKitTestSupport
         }
     }
 
-    private final class CancellingItself: CompoundOperation, @unchecked Sendable {
-        var reason: (any Error)?
-
-        override func childrenDidFinish(_ error: CompoundOperationError?) throws {
-            if let reason { cancel(withError: reason) }
-            if let error { throw error }
-        }
-    }
-
     @Test("The lock is free while the reason of a cancellation is asked whether it is one", arguments: 0..<3)
     func reason(kind: Int) async throws {
         let failing = ThrowingBlockOperation { throw TestError.first }
@@ -196,18 +168,23 @@ import OperationKitTestSupport
         let rest = IOBlockOperation<Void, Int>.finishing { _, finish in
             finish.onCancel { finish(CancellationError()) }
         }
+        let reason = AskingReason()
         let composite: AsyncOperation
         switch kind {
-        case 0: composite = CancellingItself(operations: [skipped])
+        case 0:
+            composite = ScriptedCompound(
+                operations: [skipped],
+                decide: { compound, error in
+                    compound.cancel(withError: reason)
+                    if let error { throw error }
+                })
         case 1: composite = [skipped, rest].gathered()
         default:
             let workflow = WorkflowOperation<Void, Int> { _ in try await rest.value }
             for child in [skipped, rest] { try workflow.addOperation(child) }
             composite = workflow
         }
-        let reason = AskingReason()
         reason.operation = composite
-        (composite as? CancellingItself)?.reason = reason
         composite.start()
         try? await skipped.finished()
         composite.cancel(withError: reason)

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// A block operation whose `finish` can never be called ends with an error.
 @Suite("Lost finish", .hangGuard) struct LostFinishTests {
     /// Block operations of both kinds, whose closure does something with its `finish`.
     enum Kind: CaseIterable {
@@ -24,13 +23,24 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A block that ignores its `finish` ends with an error that names the operation", arguments: Kind.allCases)
+    enum Request { @TaskLocal static var id = 0 }
+
+    @Test("A `finish` that a block ignores, or a task loses, is an error that names it", arguments: Kind.allCases)
     func ignoredFinish(kind: Kind) async throws {
-        let operation = kind.make("upload") { _ in }
-        operation.start()
-        await #expect(throws: LostFinishError.operation(name: "upload")) { try await operation.finished() }
-        #expect(operation.error?.localizedDescription.contains("“upload”") == true)
-        #expect(!operation.isCancelled)
+        let ignoring = kind.make("upload") { _ in }
+        let handing = kind.make("upload") { finish in
+            Request.$id.withValue(1) {
+                _ = Task {
+                    await Task.yield()
+                    if Request.id != 1 { finish() }
+                }
+            }
+        }
+        for operation in [ignoring, handing] {
+            operation.start()
+            await #expect(throws: LostFinishError.operation(name: "upload")) { try await operation.finished() }
+            #expect(operation.error?.localizedDescription.contains("“upload”") == true && !operation.isCancelled)
+        }
     }
 
     @Test(
@@ -51,56 +61,25 @@ import OperationKitTestSupport
         await #expect(throws: LostFinishError.operation(name: "upload")) { try await operation.finished() }
     }
 
-    @Test("A `finish` that is lost by a task ends the operation", arguments: Kind.allCases)
-    func lostByATask(kind: Kind) async throws {
-        enum Request { @TaskLocal static var id = 0 }
-        let operation = kind.make("upload") { finish in
-            Request.$id.withValue(1) {
-                _ = Task {
-                    await Task.yield()
-                    if Request.id != 1 { finish() }
-                }
-            }
-        }
-        operation.start()
-        await #expect(throws: LostFinishError.operation(name: "upload")) { try await operation.finished() }
-    }
-
-    @Test("A `finish` that is lost after an outcome came from elsewhere changes nothing", arguments: Kind.allCases)
-    func lostAfterTheEnd(kind: Kind) async throws {
-        let stored = Shared<(@Sendable () -> Void)?>(nil)
-        let operation = kind.make { stored.value = $0 }
-        await onThread {
-            operation.start()
-            operation.finish(withError: TestError.first)
-        }
-        stored.value = nil
-        #expect(text(operation.error) == "first")
-    }
-
-    @Test("A cancelled operation whose `finish` is lost ends as cancelled, with its reason", arguments: Kind.allCases)
-    func cancelled(kind: Kind) async throws {
-        for reason in [TestError?.none, .reason] {
+    @Test(
+        "A `finish` that is lost after an outcome or a cancellation came from elsewhere leaves that as it is",
+        arguments: Kind.allCases)
+    func lostLater(kind: Kind) async throws {
+        let ends: [@Sendable (AsyncOperation) -> Void] = [
+            { $0.finish(withError: TestError.first) }, { $0.cancel() }, { $0.cancel(withError: TestError.reason) },
+        ]
+        for (end, outcome) in zip(ends, ["first", "cancelled", "reason"]) {
             let stored = Shared<(@Sendable () -> Void)?>(nil)
             let operation = kind.make { stored.value = $0 }
             await onThread {
                 operation.start()
-                if let reason { operation.cancel(withError: reason) } else { operation.cancel() }
+                end(operation)
             }
-            #expect(operation.isExecuting)
+            #expect(operation.isExecuting == operation.isCancelled)
             stored.value = nil
-            _ = try? await operation.finished()
-            #expect(text(operation.error) == (reason.map(text) ?? "cancelled"))
+            try? await operation.finished()
+            #expect(text(operation.error) == outcome)
         }
-    }
-
-    @Test("A child whose `finish` is lost is a failure of its compound", arguments: Kind.allCases)
-    func child(kind: Kind) async throws {
-        let compound = CompoundOperation(
-            name: "sync", operations: [kind.make("upload") { _ in }, kind.make("log") { $0() }])
-        let error = await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
-        #expect(error?.suboperationErrors.map(\.name) == ["upload"])
-        #expect(error?.leafErrors.first as? LostFinishError == .operation(name: "upload"))
     }
 
     @Test("Each kind of a lost finish has a code and a sentence that says what to do") func codes() {

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// What takes time between `start()` and `main()`.
 @Suite("Start gates", .hangGuard) struct StartGateTests {
     private let log = EventLog()
 
@@ -15,15 +14,6 @@ import OperationKitTestSupport
         operation.start()
         #expect(operation.isExecuting && !operation.isFinished && gate.isAwaited)
         return operation
-    }
-
-    /// A compound with a child, which has started, and waits.
-    private func waitingCompound(_ gate: HeldGate) -> (CompoundOperation, child: ScriptedOperation) {
-        let child = ScriptedOperation.logged(log)
-        let compound = CompoundOperation(operations: [child])
-        compound.addGate(gate)
-        compound.start()
-        return (compound, child)
     }
 
     @Test("`main()` is called on another thread than the one that opens the gate, and belongs to no queue and no task")
@@ -133,8 +123,10 @@ import OperationKitTestSupport
         "A composite that is cancelled or finished while it waits ends after its children, of which none runs",
         arguments: [true, false])
     func endedComposite(isCancelled: Bool) async {
-        let gate = HeldGate("gate", log)
-        let (compound, child) = waitingCompound(gate)
+        let (gate, child) = (HeldGate("gate", log), ScriptedOperation.logged(log))
+        let compound = CompoundOperation(operations: [child])
+        compound.addGate(gate)
+        compound.start()
         #expect(compound.isExecuting && !child.isExecuting)
         if isCancelled { compound.cancel() } else { compound.finish(withError: TestError.first) }
         gate.open()
@@ -175,10 +167,7 @@ import OperationKitTestSupport
         let gate = HeldGate("gate", log)
         let first = ScriptedOperation.logged(log)
         first.addGate(gate)
-        let second = ScriptedOperation { operation in
-            self.log.add("second")
-            operation.finish()
-        }
+        let second = ScriptedOperation.named("second", in: log)
         let compound = CompoundOperation(operations: [first, second], maxConcurrentOperationCount: 1)
         compound.start()
         await eventually("not asked") { first.withState { $0.lifecycle.isWaiting } }

@@ -2,7 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// The closure of an operation sees that it is cancelled, and can be told of it.
 @Suite("Cancellation seen by closures", .hangGuard) struct WorkHandleTests {
     /// What a closure is handed, whichever kind of operation it belongs to.
     struct Handle: Sendable {
@@ -26,54 +25,29 @@ import OperationKitTestSupport
     enum Kind: CaseIterable {
         case throwing, typed, block, typedBlock
 
-        /// Whether the cancellation may have a reason.
-        var isAsync: Bool { self != .throwing }
-
-        func make(_ body: @escaping @Sendable (Handle) throws -> Void) -> Operation {
+        func make(_ body: @escaping @Sendable (Handle) throws -> Void) -> AsyncOperation {
             switch self {
-            case .throwing:
-                return ThrowingBlockOperation { work in try body(Handle(work)) }
-            case .typed:
-                let operation = IOBlockOperation<Int, Int>.observing { input, work in
-                    try body(Handle(work))
-                    return input
-                }
-                operation.input = 1
-                return operation
+            case .throwing: ThrowingBlockOperation { work in try body(Handle(work)) }
+            case .typed: IOBlockOperation<Void, Void>.observing { _, work in try body(Handle(work)) }
             case .block:
-                return AsyncBlockOperation { finish in
-                    do {
-                        try body(Handle(finish))
-                        finish()
-                    } catch {
-                        finish(error)
-                    }
+                AsyncBlockOperation { finish in
+                    do { try body(Handle(finish)) } catch { return finish(error) }
+                    finish()
                 }
             case .typedBlock:
-                let operation = IOBlockOperation<Int, Int>.finishing { input, finish in
-                    do {
-                        try body(Handle(finish))
-                        finish(with: input)
-                    } catch {
-                        finish(error)
-                    }
+                IOBlockOperation<Void, Void>.finishing { _, finish in
+                    do { try body(Handle(finish)) } catch { return finish(error) }
+                    finish(with: ())
                 }
-                operation.input = 1
-                return operation
             }
         }
-    }
-
-    private func error(of operation: Operation) -> (any Error)? {
-        (operation as? any FailableOperation)?.error
     }
 
     @Test(
         "A closure on the stack sees the cancellation, and its handlers run once each, in order, on the cancelling thread",
         arguments: Kind.allCases)
     func cancelledOnTheStack(kind: Kind) async {
-        let log = EventLog()
-        let (begun, cancelled) = (Gate(), Gate())
+        let (log, work) = (EventLog(), HeldWork())
         let canceller = Shared<ObjectIdentifier?>(nil)
         let operation = kind.make { handle in
             log.add("cancelled: \(handle.isCancelled())")
@@ -81,34 +55,33 @@ import OperationKitTestSupport
                 handle.onCancel { log.add("handler \(number), \(ObjectIdentifier(Thread.current) == canceller.value)") }
             }
             try handle.checkCancellation()
-            begun.open()
-            cancelled.pass()
+            work()
             log.add("cancelled: \(handle.isCancelled())")
             try handle.checkCancellation()
             log.add("not reached")
         }
         async let ended: Void = Start.byHand(operation)
-        await begun.opened()
+        await work.begun.opened()
         await onThread {
             canceller.value = ObjectIdentifier(Thread.current)
             operation.cancel()
             operation.cancel()
             log.add("cancel returns")
         }
-        cancelled.open()
+        work.mayEnd.open()
         await ended
         #expect(
             log.events == [
                 "cancelled: false", "handler 1, true", "handler 2, true", "handler 3, true", "cancel returns",
                 "cancelled: true",
             ])
-        #expect(text(error(of: operation)) == "cancelled")
+        #expect(text(operation.error) == "cancelled")
     }
 
     @Test("A handler that is registered after the cancellation is called immediately", arguments: Kind.allCases)
     func registeredLate(kind: Kind) async {
         let log = EventLog()
-        let holder = Shared<Operation?>(nil)
+        let holder = Shared<AsyncOperation?>(nil)
         let operation = kind.make { handle in
             holder.value?.cancel()
             handle.onCancel {
@@ -121,7 +94,7 @@ import OperationKitTestSupport
         await Start.byHand(operation)
         holder.value = nil
         #expect(log.events == ["outer", "inner", "registered"])
-        #expect(operation.isFinished && error(of: operation) == nil)
+        #expect(operation.isFinished && operation.error == nil)
     }
 
     @Test("A handler does not overtake those that the thread which cancels has not come to", arguments: Kind.allCases)
@@ -149,7 +122,7 @@ import OperationKitTestSupport
     }
 
     private struct Cancelled: Sendable {
-        let operation: Operation
+        let operation: AsyncOperation
         let began = Gate()
         let called = Shared(0)
 
@@ -186,9 +159,9 @@ import OperationKitTestSupport
         arguments: Kind.allCases, [false, true])
     func afterTheEnd(kind: Kind, isCancelled: Bool) async {
         let (tracker, log, kept) = (LeakTracker(), EventLog(), Shared<Handle?>(nil))
-        let operation: Operation
+        let operation: AsyncOperation
         do {
-            let (token, holder) = (tracker.token("handler"), Shared<Operation?>(nil))
+            let (token, holder) = (tracker.token("handler"), Shared<AsyncOperation?>(nil))
             operation = kind.make { [token] handle in
                 handle.onCancel { [token] in
                     token.use()
@@ -212,9 +185,8 @@ import OperationKitTestSupport
         "No lock is held while a handler runs: it may wait for another thread that uses the operation",
         arguments: Kind.allCases)
     func handlersUseTheOperation(kind: Kind) async {
-        let log = EventLog()
-        let (begun, cancelled) = (Gate(), Gate())
-        let holder = Shared<Operation?>(nil)
+        let (log, work) = (EventLog(), HeldWork())
+        let holder = Shared<AsyncOperation?>(nil)
         let operation = kind.make { handle in
             handle.onCancel {
                 let used = Gate()
@@ -227,14 +199,13 @@ import OperationKitTestSupport
                 }.start()
                 used.pass()
             }
-            begun.open()
-            cancelled.pass()
+            work()
         }
         holder.value = operation
         async let ended: Void = Start.byHand(operation)
-        await begun.opened()
+        await work.begun.opened()
         await onThread { operation.cancel() }
-        cancelled.open()
+        work.mayEnd.open()
         await ended
         holder.value = nil
         #expect(log.events == ["registered in a handler", "cancelled: true, finished: false"])

@@ -3,57 +3,42 @@ import OperationKitTestSupport
 /// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its
 /// end.
 @Suite("OperationQueue.run, cancelled", .hangGuard) struct RunCancellationTests {
-    enum Kind: CaseIterable {
-        case asynchronous, throwing, plain
-
-        func make() -> Operation {
-            switch self {
-            case .asynchronous: ScriptedOperation()
-            case .throwing: ThrowingBlockOperation {}
-            case .plain: BlockOperation {}
-            }
-        }
-
-        /// Work that ends, with an error where it can have one, when it may.
-        func make(begun: Gate, mayEnd: Gate, log: EventLog) -> Operation {
-            let work: @Sendable () -> Void = {
-                begun.open()
-                mayEnd.pass()
-                log.add("work ends")
-            }
-            return switch self {
-            case .asynchronous:
-                AsyncBlockOperation { finish in
-                    Thread {
-                        work()
-                        finish(TestError.first)
-                    }.start()
-                }
-            case .throwing:
-                ThrowingBlockOperation {
+    /// Work that ends with an error, where it can have one.
+    private static let makers: [@Sendable (@escaping @Sendable () -> Void) -> Operation] = [
+        { work in
+            AsyncBlockOperation { finish in
+                Thread {
                     work()
-                    throw TestError.first
-                }
-            case .plain: BlockOperation(block: work)
+                    finish(TestError.first)
+                }.start()
             }
-        }
-    }
+        },
+        { work in
+            ThrowingBlockOperation {
+                work()
+                throw TestError.first
+            }
+        }, { BlockOperation(block: $0) },
+    ]
 
-    @Test("`run` returns only after the work has ended, whose outcome stands", arguments: Kind.allCases)
-    func work(kind: Kind) async {
-        let (begun, mayEnd, log) = (Gate(), Gate(), EventLog())
-        let operation = kind.make(begun: begun, mayEnd: mayEnd, log: log)
+    @Test("`run` returns only after the work has ended, whose outcome stands", arguments: makers.indices)
+    func work(index: Int) async {
+        let (work, log) = (HeldWork(), EventLog())
+        let operation = Self.makers[index]({
+            work()
+            log.add("work ends")
+        })
         let task = Task {
             defer { log.add("run returned, finished \(operation.isFinished)") }
             try await OperationQueue().run(operation)
         }
-        await begun.opened()
+        await work.begun.opened()
         task.cancel()
         await eventually("the operation was not cancelled") { operation.isCancelled }
         log.add("cancelled, finished \(operation.isFinished)")
-        mayEnd.open()
+        work.mayEnd.open()
         let result = await task.result
-        #expect(text(result.failure) == (kind == .plain ? "cancelled" : "first"))
+        #expect(text(result.failure) == (operation is AsyncOperation ? "first" : "cancelled"))
         #expect(log.events == ["cancelled, finished false", "work ends", "run returned, finished true"])
     }
 
@@ -95,9 +80,7 @@ import OperationKitTestSupport
 
     @Test("A call that is cancelled on a suspended queue ends immediately, without the work", arguments: Run.allCases)
     func suspendedQueue(run: Run) async throws {
-        let log = EventLog()
-        let queue = OperationQueue()
-        queue.isSuspended = true
+        let (log, queue) = (EventLog(), OperationQueue.suspended())
         let operation = AsyncBlockOperation { _ in log.add("main") }
         let task = Task { try await run(operation, log: log, on: queue) }
         await eventually("nothing is added") { queue.operationCount == (run == .several ? 2 : 1) }
@@ -113,9 +96,7 @@ import OperationKitTestSupport
 
     @Test("A call on a suspended queue ends with the reason of a cancellation that came before that of its task")
     func suspendedQueueWithReason() async {
-        let queue = OperationQueue()
-        queue.isSuspended = true
-        let operation = ScriptedOperation()
+        let (queue, operation) = (OperationQueue.suspended(), ScriptedOperation())
         let task = Task { try await queue.run(operation) }
         await operation.becomesAwaited()
         operation.cancel(withError: TestError.first)
@@ -126,9 +107,7 @@ import OperationKitTestSupport
 
     @Test("A plain operation on a suspended queue is waited for until the queue is resumed")
     func plainOperationOnSuspendedQueue() async {
-        let log = EventLog()
-        let queue = OperationQueue()
-        queue.isSuspended = true
+        let (log, queue) = (EventLog(), OperationQueue.suspended())
         let operation = BlockOperation { log.add("main") }
         let task = Task {
             defer { log.add("run returned, finished \(operation.isFinished)") }
@@ -142,14 +121,15 @@ import OperationKitTestSupport
         #expect(log.events == ["run returned, finished true"])
     }
 
-    @Test("An operation that is cancelled while it is added ends", arguments: Kind.allCases)
-    func cancelledDuringTheAddition(kind: Kind) async {
+    @Test(
+        "An operation that is cancelled while it is added ends", arguments: [ChildKind.asynchronous, .throwing, .block])
+    func cancelledDuringTheAddition(kind: ChildKind) async {
         let seed = SplitMix64.freshSeed()
         let unfinished = Shared(0)
         let tracker = LeakTracker()
         let queue = OperationQueue()
         await race(
-            rounds: 3_000, seed: seed, prepare: { _ in tracker.track(kind.make()) },
+            rounds: 3_000, seed: seed, prepare: { _ in tracker.track(kind.make {}) },
             [
                 { @Sendable operation in
                     queue.addOperation(operation)
@@ -164,8 +144,7 @@ import OperationKitTestSupport
 
     @Test("A task that was cancelled before never starts the work")
     func taskCancelledBefore() async {
-        let log = EventLog()
-        let queue = OperationQueue()
+        let (log, queue) = (EventLog(), OperationQueue())
         for _ in 0..<500 {
             await #expect(throws: CancellationError.self) {
                 try await inCancelledTask { try await queue.run(ScriptedOperation.logged(log)) }
@@ -202,14 +181,8 @@ import OperationKitTestSupport
         let tracker = LeakTracker()
         for round in 0..<TestExtent.choose(1_000, long: 4_000) {
             let hasRun = Shared(false)
-            let operation: AsyncOperation =
-                round.isMultiple(of: 2)
-                ? ThrowingBlockOperation { hasRun.value = true }
-                : AsyncBlockOperation { finish in
-                    hasRun.value = true
-                    finish()
-                }
-            tracker.track(operation)
+            let kind = round.isMultiple(of: 2) ? ChildKind.throwing : .asynchronous
+            let operation = tracker.track(kind.make { hasRun.value = true })
             let task = Task { try await queue.run(operation) }
             await Task.yield()
             task.cancel()

@@ -1,30 +1,25 @@
 import OperationKitTestSupport
 
-/// `finished()` and `value`: waiting for the end from asynchronous code.
 @Suite("finished() and value", .hangGuard) struct WaitingTests {
     enum Moment: CaseIterable { case beforeTheStart, duringTheRun, afterTheEnd }
 
     @Test("A wait ends with the outcome, whenever it starts", arguments: Moment.allCases, [TestError?.none, .first])
     func outcome(moment: Moment, error: TestError?) async {
         let operation = ScriptedOperation.idle()
-        func wait() -> Task<String, Never> {
+        func wait() -> Task<Void, any Error> {
             Task {
-                do {
-                    try await operation.finished()
-                    return "success \(operation.isFinished)"
-                } catch {
-                    return "\(text(error)) \(operation.isFinished)"
-                }
+                defer { #expect(operation.isFinished) }
+                try await operation.finished()
             }
         }
-        var waiting: Task<String, Never>?
+        var waiting: Task<Void, any Error>?
         if moment == .beforeTheStart { waiting = wait() }
         operation.start()
         if moment == .duringTheRun { waiting = wait() }
         if waiting != nil { await operation.becomesAwaited() }
         operation.finish(withError: error)
         if moment == .afterTheEnd { waiting = wait() }
-        #expect(await waiting?.value == "\(text(error)) true")
+        #expect(await text(waiting?.result.failure) == text(error))
     }
 
     @Test("A thousand waiters are all woken, have the output, and are released")
