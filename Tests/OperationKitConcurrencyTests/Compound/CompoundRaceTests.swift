@@ -2,6 +2,59 @@ import OperationKitTestSupport
 
 /// Compounds under races: whatever wins, they end once, after their children, with an outcome that fits.
 @Suite("Compound: races", .hangGuard) struct CompoundRaceTests {
+    private func makeChildren(_ count: Int, _ random: inout SplitMix64) -> [Operation] {
+        let children = (0..<count).map { _ in ChildKind.allCases.randomElement(using: &random)!.make {} }
+        for index in children.indices.dropFirst() where random.next() % 3 == 0 {
+            children[index].addDependency(children[Int(random.next() % UInt64(index))])
+        }
+        return children
+    }
+
+    private func expectConsistent(_ compound: CompoundOperation, seed: UInt64, completions: Int) {
+        #expect(compound.isFinished && !compound.isExecuting, "seed \(seed)")
+        #expect(completions == 1, "seed \(seed)")
+        switch compound.error as? CompoundOperationError {
+        case nil: #expect(!compound.isCancelled, "seed \(seed)")
+        case .cancelled(_, let errors, _): #expect(compound.isCancelled && errors.isEmpty, "seed \(seed)")
+        case let error?: Issue.record("\(error), seed \(seed)")
+        }
+    }
+
+    @Test("A compound that is cancelled while it runs ends once, after its children, with an outcome that fits")
+    func cancelAgainstRun() async {
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<TestExtent.choose(50, long: 300) {
+            let children = makeChildren(Int(random.next() % 20), &random)
+            let compound = CompoundOperation(
+                operations: children, maxConcurrentOperationCount: [-1, 1, 2].randomElement(using: &random)!)
+            let completions = Shared(0)
+            let early = Shared(false)
+            let ending = Shared<[Operation]>([])
+            compound.asyncCompletionBlock = { _ in
+                completions.change { $0 += 1 }
+                early.value = !children.allSatisfy { $0.isFinished }
+            }
+            let queue = OperationQueue()
+            await concurrently([
+                { queue.addOperation(compound) },
+                { [turns = random.next() % 3000] in
+                    var random = SplitMix64(seed: seed)
+                    random.spinRandomly(upTo: turns + 1)
+                    compound.cancel()
+                    // Those that are there are all cancelled, or had ended, or deliver their outcome.
+                    ending.value = children.filter { !$0.isCancelled && !$0.isFinished }
+                },
+            ])
+            try? await compound.finished()
+            for child in ending.value {
+                #expect((child as? AsyncOperation)?.error == nil && !child.isCancelled, "seed \(seed)")
+            }
+            expectConsistent(compound, seed: seed, completions: completions.value)
+            #expect(!early.value, "seed \(seed)")
+        }
+    }
+
     @Test("A child that is added while the compound ends either runs or is rejected and left alone")
     func addAgainstFinish() async {
         let refused = Shared(0)
@@ -51,6 +104,30 @@ import OperationKitTestSupport
             hold.finish()
             try? await compound.finished()
             #expect(children.value.allSatisfy { $0.isFinished && $0.isCancelled })
+        }
+    }
+
+    @Test("All children finish, whenever the compound is suspended, resumed and limited")
+    func suspendAgainstRun() async throws {
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for _ in 0..<TestExtent.choose(35, long: 200) {
+            let children = makeChildren(30, &random)
+            let compound = CompoundOperation(operations: children)
+            let queue = OperationQueue()
+            await concurrently([
+                { queue.addOperation(compound) },
+                {
+                    for turn in 0..<20 { compound.isSuspended = turn % 2 == 0 }
+                    compound.isSuspended = false
+                },
+                {
+                    for turn in 0..<20 { compound.maxConcurrentOperationCount = [0, 1, 4, -1][turn % 4] }
+                    compound.maxConcurrentOperationCount = 2
+                },
+            ])
+            try await compound.finished()
+            #expect(children.allSatisfy { $0.isFinished }, "seed \(seed)")
         }
     }
 
@@ -145,6 +222,29 @@ import OperationKitTestSupport
             hold.finish()
             compound.cancel()
             try? await compound.finished()
+        }
+    }
+
+    @Test("In a random graph of children of all classes each runs once, after its dependencies")
+    func randomGraph() async throws {
+        let seed = SplitMix64.freshSeed()
+        var random = SplitMix64(seed: seed)
+        for limit in [-1, 1, 2, 8] {
+            let order = Shared<[Int: Int]>([:])
+            let children = (0..<TestExtent.choose(500, long: 1_500)).map { index in
+                ChildKind.allCases.randomElement(using: &random)!.make { order.change { $0[index] = $0.count } }
+            }
+            var edges: [(Int, Int)] = []
+            for index in children.indices.dropFirst() {
+                for _ in 0..<(random.next() % 3) { edges.append((index, Int(random.next() % UInt64(index)))) }
+            }
+            for (index, dependency) in edges { children[index].addDependency(children[dependency]) }
+            let compound = CompoundOperation(
+                operations: children.shuffled(using: &random), maxConcurrentOperationCount: limit)
+            try await OperationQueue().run(compound)
+            let position = order.value
+            #expect(position.count == children.count, "seed \(seed)")
+            #expect(edges.allSatisfy { position[$0.0]! > position[$0.1]! }, "seed \(seed)")
         }
     }
 }
