@@ -62,6 +62,15 @@ extension EventRecorder {
     }
 }
 
+/// A clock that returns from each sleep immediately, and whose time does not change: a value, without an identity.
+package struct StandingClock: Clock {
+    package init() {}
+
+    package var now: ManualClock.Instant { .init(offset: .zero) }
+    package var minimumResolution: Duration { .zero }
+    package func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {}
+}
+
 /// Suspends until the task is cancelled. `Task.sleep` would leave its timer behind, which counts as a leak.
 package func cancellation() async throws -> Never {
     let (never, continuation) = AsyncStream.makeStream(of: Never.self)

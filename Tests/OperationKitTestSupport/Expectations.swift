@@ -34,7 +34,8 @@ package func expectNoError(_ location: SourceLocation = #_sourceLocation, _ body
 }
 
 /// An error as a short text: `sync failed [0 a, 2 b]` with the indices and names of the failures, `sync cancelled (reason)
-/// [0 a]`, `sync cycle [a, b]`, `b after a: first` for a failed dependency, `b before a` for an unfinished one.
+/// [0 a]`, `sync cycle [a, b]`, `b after a: first` for a failed dependency, `b before a` for an unfinished one, `b, online:
+/// first` for a failed condition, `b, online, connect: first` for its prerequisite, `b, 2 attempts: first` for a budget.
 package func brief(_ error: (any Error)?) -> String {
     func list(_ failures: [SuboperationError]) -> String {
         "[" + failures.map { "\($0.index) \($0.name)" }.joined(separator: ", ") + "]"
@@ -50,6 +51,12 @@ package func brief(_ error: (any Error)?) -> String {
         return "\(operation) after \(dependency): \(text(error))"
     case DependencyError.dependencyUnfinished(let operation, let dependency)?:
         return "\(operation) before \(dependency)"
+    case ConditionError.failed(let operation, let condition, let error)?:
+        return "\(operation), \(condition): \(brief(error))"
+    case ConditionError.prerequisiteFailed(let operation, let condition, let prerequisite, let error)?:
+        return "\(operation), \(condition), \(prerequisite): \(brief(error))"
+    case RetryError.budgetExhausted(let operation, let attempts, let error)?:
+        return "\(operation), \(attempts) attempts: \(text(error))"
     default:
         return text(error)
     }

@@ -1,5 +1,5 @@
 import Foundation
-import Testing
+package import Testing
 
 extension Data {
     /// What is sent or loaded.
@@ -23,6 +23,9 @@ package final class LoopbackServer: @unchecked Sendable {
         package let number: Int
         /// Whether others have come on the same connection.
         package let isOnUsedConnection: Bool
+
+        /// The first byte of the range that it asks for.
+        package var firstByte: Int? { headers["range"].flatMap { Int($0.dropFirst(6).prefix { $0 != "-" }) } }
     }
 
     /// A part of an answer.
@@ -87,6 +90,7 @@ package final class LoopbackServer: @unchecked Sendable {
         let thread = Thread { [self] in accept() }
         thread.stackSize = 1 << 18
         thread.start()
+        StopsServers.started?.change { $0.append(self) }
     }
 
     #if canImport(Darwin)
@@ -212,4 +216,24 @@ package final class LoopbackServer: @unchecked Sendable {
             return request
         }
     }
+}
+
+/// Stops the servers that a test has started, whatever their answers wait for, when the test is over.
+package struct StopsServers: SuiteTrait, TestTrait, TestScoping {
+    @TaskLocal fileprivate static var started: Shared<[LoopbackServer]>?
+
+    package var isRecursive: Bool { true }
+
+    package func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        let started = Shared<[LoopbackServer]>([])
+        defer { for server in started.value { server.stop() } }
+        try await Self.$started.withValue(started, operation: function)
+    }
+}
+
+extension Trait where Self == StopsServers {
+    /// Servers that a test starts are stopped when it is over.
+    package static var stopsServers: Self { StopsServers() }
 }

@@ -93,11 +93,15 @@ extension Strategy {
 
 package class AsyncNumbers: @unchecked Sendable {
     package let maxConcurrentOperationCount = 3
-    package let batchSize = 1
+    package let batchSize: Int
     package let failurePolicy: FailurePolicy
     private let work: @Sendable (Int) async throws -> Void
 
-    package init(_ failurePolicy: FailurePolicy, _ work: @escaping @Sendable (Int) async throws -> Void) {
+    /// Creates an object whose work is done with each item, and with the first one of each batch.
+    package init(
+        _ failurePolicy: FailurePolicy, batchSize: Int = 1, _ work: @escaping @Sendable (Int) async throws -> Void
+    ) {
+        self.batchSize = batchSize
         self.failurePolicy = failurePolicy
         self.work = work
     }
@@ -144,6 +148,21 @@ package final class ParallelItems: Numbers, ParallelItemOperation, @unchecked Se
 package final class ParallelBatches: Numbers, ParallelBatchOperation, @unchecked Sendable {}
 package final class SequentialItems: Numbers, SequentialItemOperation, @unchecked Sendable {}
 package final class SequentialBatches: Numbers, SequentialBatchOperation, @unchecked Sendable {}
+
+/// A type with a strategy of its own.
+package final class OwnStrategy: CollectionOperation, Sendable {
+    package typealias CollectionType = Int
+
+    private let strategy: @Sendable (_ items: [Int], _ completion: @escaping Completion) -> Void
+
+    package init(_ strategy: @escaping @Sendable (_ items: [Int], _ completion: @escaping Completion) -> Void) {
+        self.strategy = strategy
+    }
+
+    package func performOperation(on collection: [Int], completion: @escaping Completion) {
+        strategy(collection, completion)
+    }
+}
 
 extension CollectionOperation {
     /// Runs the form with a completion block, and says how often that was called.
