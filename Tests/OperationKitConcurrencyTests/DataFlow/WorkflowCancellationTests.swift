@@ -168,26 +168,23 @@ import OperationKitTestSupport
         #expect(workflow.error == nil)
     }
 
-    @Test("A call in a cancelled task that is too late leaves its operation alone")
-    func tooLateInCancelledTask() async {
-        let (kept, late) = (Shared<Workflow?>(nil), ScriptedOperation("late"))
-        let workflow = WorkflowOperation { flow in kept.value = flow }
-        await Start.byHand(workflow)
-        let error = await #expect(throws: CompoundAdditionError.self) {
-            try await inCancelledTask { try await kept.value?.run(late) }
+    @Test("A call that is too late leaves its operation alone, in a cancelled task and after the workflow, too")
+    func leftAlone() async {
+        let (kept, late, leaks) = (Shared<Workflow?>(nil), ScriptedOperation("late"), LeakTracker())
+        func expectRefusal(by name: String, _ run: () async throws -> Void) async {
+            await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: name)) {
+                try await run()
+            }
+            #expect(!late.isCancelled)
         }
-        #expect(error?.localizedDescription.contains("“late”") == true && !late.isCancelled)
-        kept.value = nil
-    }
-
-    @Test("What runs operations refuses them also when its workflow has been freed") func freed() async {
-        let kept = Shared<Workflow?>(nil)
-        let leaks = LeakTracker()
-        await Start.byHand(leaks.track(WorkflowOperation { flow in kept.value = flow }))
+        do {
+            let workflow = leaks.track(WorkflowOperation(name: "flow") { flow in kept.value = flow })
+            await Start.byHand(workflow)
+            await expectRefusal(by: "flow") { try await inCancelledTask { try await kept.value?.run(late) } }
+            withExtendedLifetime(workflow) {}
+        }
         await leaks.expectAllReleased()
-        await #expect(throws: CompoundAdditionError.compoundFinished(operation: "late", compound: "compound")) {
-            try await kept.value?.run(ScriptedOperation("late"))
-        }
+        await expectRefusal(by: "compound") { try await kept.value?.run(late) }
     }
 
     @Test(
@@ -211,31 +208,15 @@ import OperationKitTestSupport
         #expect(owner.error == nil)
     }
 
-    @Test("Children start while the body computes, whatever thread it does that on")
-    func childrenOfABusyBody() async throws {
-        let (hasBegun, mayGoOn) = (Gate(), Gate())
-        let workflow = Shared<WorkflowOperation<Void, Void>?>(nil)
-        @Sendable func compute() { mayGoOn.pass() }
-        let operation = WorkflowOperation { flow in
-            // The body goes on on the thread of this one.
-            try await flow.run(ThrowingBlockOperation {})
-            try workflow.value?.addOperation(ThrowingBlockOperation { hasBegun.open() })
-            compute()
-        }
-        workflow.value = operation
-        OperationQueue().addOperation(operation)
-        await hasBegun.opened()
-        mayGoOn.open()
-        workflow.value = nil
-        try await operation.finished()
-    }
-
     @Test(
-        "A child that is added begins although the worker of the last step runs the body, and another task of that waits",
-        arguments: [false, true])
-    func addedMeanwhile(byBody: Bool) async throws {
+        "A child that is added begins although the worker of the last step runs the body, also if another task of that waits",
+        arguments: [false, true], [false, true])
+    func addedMeanwhile(byBody: Bool, anotherWaits: Bool) async throws {
         let (begun, computing, hasRun) = (Gate(), Gate(), Gate())
-        let other = ScriptedOperation { _ in begun.open() }
+        let other = ScriptedOperation { operation in
+            begun.open()
+            if !anotherWaits { operation.finish() }
+        }
         let added = ScriptedOperation {
             hasRun.open()
             $0.finish()
@@ -244,6 +225,7 @@ import OperationKitTestSupport
         let workflow = WorkflowOperation { flow in
             async let end: Void = flow.run(other)
             await begun.opened()
+            if !anotherWaits { try await end }
             try await flow.run(ScriptedOperation())
             if byBody { try add.value() }
             computing.open()

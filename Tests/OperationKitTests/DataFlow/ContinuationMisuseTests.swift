@@ -60,15 +60,20 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "A chain that was given an error before it is continued leaves it to the longer one", arguments: Chain.allCases)
-    func failed(chain: Chain) async {
+        "A chain that was given its end before it is continued leaves an error to the longer one, which fails otherwise",
+        arguments: Chain.allCases, [false, true])
+    func ended(chain: Chain, hasFailed: Bool) async {
         let shorter = chain.make(work)
-        shorter.finish(withError: TestError.first)
+        if hasFailed { shorter.finish(withError: TestError.first) } else { shorter.finish(with: 5) }
         let longer = chain.continued(shorter)
-        for operation in [shorter, longer] {
-            await Start.byHand(operation)
-            #expect(operation.error as? TestError == .first && work.output == nil)
+        for operation in [shorter, longer] { await Start.byHand(operation) }
+        #expect(shorter.error as? TestError == (hasFailed ? .first : nil) && shorter.output == (hasFailed ? nil : 5))
+        if hasFailed {
+            #expect(longer.error as? TestError == .first)
+        } else {
+            #expect(longer.error as? ChainError == .alreadyStarted(chain: "chain"))
         }
+        #expect(work.output == nil)
     }
 
     @Test("`then` on a chain that runs or has ended is an error with a name", arguments: Chain.allCases, [false, true])
@@ -88,15 +93,6 @@ import OperationKitTestSupport
         work.finish(with: 2)
         try? await shorter.finished()
         #expect(shorter.output == 2 && shorter.error == nil)
-    }
-
-    @Test("`then` on a chain that has its output already is an error, and leaves it that", arguments: Chain.allCases)
-    func succeeded(chain: Chain) async {
-        let shorter = chain.make(work)
-        shorter.finish(with: 5)
-        let longer = chain.continued(shorter)
-        for operation in [shorter, longer] { await Start.byHand(operation) }
-        #expect(longer.error as? ChainError == .alreadyStarted(chain: "chain") && shorter.output == 5)
     }
 
     @Test("The first of two steps that are part of another operation is the one that a macro reports")

@@ -115,11 +115,6 @@ import OperationKitTestSupport
         #expect(errors[2].localizedDescription.contains("after 1 attempt,"))
     }
 
-    @Test("An open circuit says when to try again") func retryAfter() {
-        let error: any Error = CircuitOpenError(operation: "load", circuit: "server", retryAfter: .seconds(2))
-        #expect((error as? any RetryAfterProviding)?.retryAfter == .seconds(2))
-    }
-
     @Test("Errors of policies that wrap each other without end have a text and a conversion") func nesting() {
         var error: any Error = Self.cause
         for _ in 0..<10_000 { error = ConditionError.failed(operation: "a", condition: "b", error: error) }

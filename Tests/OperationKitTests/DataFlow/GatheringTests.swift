@@ -19,12 +19,6 @@ import OperationKitTestSupport
         #expect(gathered.output == [0, 10, 20, 30] && gathered.error == nil && gathered.name == "all")
     }
 
-    @Test("One that never starts is released with what it gathers") func dropped() async {
-        let leaks = LeakTracker()
-        do { leaks.track((1...2).map { number in leaks.track(IOBlockOperation { number }) }.gathered()) }
-        await leaks.expectAllReleased()
-    }
-
     @Test("No operations have no outputs, and optional and `Void` outputs count") func special() async {
         let none = [TaskOperation<Int>]().gathered()
         let optionals = [TaskOperation<Int?> { nil }, TaskOperation<Int?> { 1 }].gathered()

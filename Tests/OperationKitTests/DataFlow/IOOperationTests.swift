@@ -1,14 +1,12 @@
 import OperationKitTestSupport
 
 @Suite("IOOperation", .hangGuard) struct IOOperationTests {
-    private final class Measure: IOOperation<String, Int>, @unchecked Sendable {
-        override func main(input: String) { finish(with: input.count) }
-    }
+    private static func measure() -> Step<String, Int> { Step { $0.finish(with: $1.count) } }
 
     @Test("The output can be read in the completion block, by dependents and afterward", arguments: Start.allCases)
     func output(start: Start) async throws {
         let log = EventLog()
-        let measure = Measure().with(input: "four")
+        let measure = Self.measure().with(input: "four")
         measure.asyncCompletionBlock = { [unowned measure] _ in log.add("block \(measure.output ?? -1)") }
         let dependent = BlockOperation { log.add("dependent \(measure.output ?? -1)") }
         dependent.addDependency(measure)
@@ -22,22 +20,17 @@ import OperationKitTestSupport
         #expect(log.events == ["block 4", "dependent 4"])
     }
 
-    /// Needs no input.
-    private final class Greet: IOOperation<String, Int>, @unchecked Sendable {
-        override init() {
-            super.init()
-            defaultInput = "hello"
-        }
-
-        override func main(input: String) { finish(with: input.count) }
-    }
-
     @Test("What is made of an operation that runs without an input runs without one, too", arguments: Start.allCases)
     func defaultInput(start: Start) async throws {
+        let greet = {
+            let measure = Self.measure()
+            measure.defaultInput = "hello"
+            return measure
+        }
         let operations: [IOOperation<String, Int>] = [
-            Greet(), Greet().map { $0 }, Greet().mapError { $0 }, Greet().recover { _ in 0 },
-            Greet().map { $0 }.recoverRun { _ in TaskOperation { 0 } }, MacroOperation(Greet()),
-            MacroOperation(Greet()).then(Step("same") { $0.finish(with: $1) }),
+            greet(), greet().map { $0 }, greet().mapError { $0 }, greet().recover { _ in 0 },
+            greet().map { $0 }.recoverRun { _ in TaskOperation { 0 } }, MacroOperation(greet()),
+            MacroOperation(greet()).then(Step("same") { $0.finish(with: $1) }),
         ]
         for operation in operations {
             await start(operation)
@@ -47,7 +40,7 @@ import OperationKitTestSupport
 
     /// Operations that miss something, and what.
     private static let missing: [(make: @Sendable () -> AsyncOperation, error: IOOperationError)] = [
-        ({ Measure() }, .missingInput(operation: "step")),
+        ({ measure() }, .missingInput(operation: "step")),
         ({ Step<Int?, Int> { $0.finish(with: $1 ?? 0) } }, .missingInput(operation: "step")),
         ({ Step<any Sendable, Int> { step, _ in step.finish(with: 1) } }, .missingInput(operation: "step")),
         (
@@ -68,7 +61,7 @@ import OperationKitTestSupport
         operation.name = "step"
         await start(operation)
         #expect(operation.error as? IOOperationError == Self.missing[index].error)
-        if let measure = operation as? Measure {
+        if let measure = operation as? Step<String, Int> {
             #expect(throws: IOOperationError.self) { try measure.result?.get() }
             await #expect(throws: IOOperationError.self) { try await measure.value }
             #expect(measure.output == nil)
@@ -137,7 +130,7 @@ import OperationKitTestSupport
 
     @Test("An operation that is cancelled before its start misses no input", arguments: Start.allCases)
     func cancelledBeforeTheStart(start: Start) async {
-        let measure = Measure()
+        let measure = Self.measure()
         await start(measure) { measure.cancel(withError: TestError.reason) }
         #expect(text(measure.error) == "reason")
         #expect(measure.output == nil)

@@ -82,14 +82,9 @@ import OperationKitTestSupport
 }
 
 @Suite("The step that ended a chain", .hangGuard) struct FailedStepTests {
-    private final class Running: IOOperation<Int, Int>, @unchecked Sendable {
-        override func main(input: Int) {}
-    }
-
     @Test("A chain with an outcome from outside names no step that fails later", arguments: [false, true], 0..<4)
     func failedStep(isWaterfall: Bool, index: Int) async throws {
-        let step = Running()
-        step.name = "step"
+        let step = ManualOperation<Int, Int>(name: "step", ignoresCancellation: true)
         let chain = isWaterfall ? Waterfall<Int, Int>().thenRun { step.with(input: $0) } : nil
         let macro = isWaterfall ? nil : MacroOperation(step)
         let whole: IOOperation<Int, Int> = try #require(chain ?? macro)
@@ -100,7 +95,7 @@ import OperationKitTestSupport
         }
         whole.input = 1
         whole.start()
-        await eventually("it executes") { step.isExecuting }
+        await step.started()
         switch index {
         case 0: whole.finish(with: 5)
         case 1: whole.finish(withError: TestError.second)

@@ -221,13 +221,7 @@ import OperationKitTestSupport
 
     @Test("A step that has started holds no step before it")
     func stepsAreReleasedAsTheyFinish() async throws {
-        let tracker = LeakTracker()
-        let (began, proceed, log) = (Gate(), Gate(), EventLog())
-        let last = IOTaskOperation<Int, Int>(name: "last") { input in
-            began.open()
-            await proceed.opened()
-            return input
-        }
+        let (tracker, log, last) = (LeakTracker(), EventLog(), ManualOperation<Int, Int>(name: "last"))
         let macro = {
             let first = tracker.track(Step.increment("first"), "first")
             let macro = MacroOperation(first).then(last).with(input: 0)
@@ -235,9 +229,9 @@ import OperationKitTestSupport
             return macro
         }()
         macro.start()
-        await began.opened()
+        await last.started()
         await tracker.expectAllReleased()
-        proceed.open()
+        last.finish(with: 1)
         #expect(try await macro.value == 1 && log.events == ["first"])
     }
 }

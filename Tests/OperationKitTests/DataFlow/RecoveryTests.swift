@@ -67,20 +67,14 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    /// Goes on when it is cancelled, until it is finished.
-    private final class Source: IOOperation<Int, Int>, @unchecked Sendable {
-        let began = Gate()
-        override func main(input: Int) { began.open() }
-    }
-
     @Test(
         "A recovery that was cancelled is not asked, and what its source ends with stands",
         arguments: [nil, TestError.first])
     func cancelled(failure: TestError?) async {
-        let (log, source) = (EventLog(), Source())
+        let (log, source) = (EventLog(), ManualOperation<Int, Int>(ignoresCancellation: true))
         let recovered = Kind.operation.make(source, log).with(input: 0)
         recovered.start()
-        await source.began.opened()
+        await source.started()
         recovered.cancel()
         source.finish(withError: failure ?? CancellationError() as any Error)
         try? await recovered.finished()

@@ -11,26 +11,18 @@ import OperationKitTestSupport
         #expect(dependent.isFinished && dependent.error == nil)
     }
 
-    @Test("What requires the success of another operation runs after that", arguments: ChildKind.allCases)
-    func success(kind: ChildKind) async {
+    @Test(
+        "What requires the success of another operation runs after that, and not if that was cancelled",
+        arguments: ChildKind.allCases, [false, true])
+    func success(kind: ChildKind, isCancelled: Bool) async {
         let log = EventLog()
-        let dependency = kind.make { log.add("dependency") }
-        let operation = ScriptedOperation.logged(log)
+        let dependency = kind.make("dependency") { log.add("dependency") }
+        let operation = ScriptedOperation.named("operation", in: log)
         operation.requireSuccess(of: dependency)
+        if isCancelled { dependency.cancel() }
         await runAll([operation, dependency])
-        #expect(log.events == ["dependency", "main", "asyncCompletionBlock success"])
-    }
-
-    @Test("What requires the success of a cancelled operation does not run", arguments: ChildKind.allCases)
-    func cancellation(kind: ChildKind) async {
-        let log = EventLog()
-        let dependency = kind.make("dependency") {}
-        let operation = ScriptedOperation("operation", main: { _ in log.add("main") })
-        operation.requireSuccess(of: dependency)
-        dependency.cancel()
-        await runAll([operation, dependency])
-        #expect(log.events.isEmpty)
-        #expect(brief(operation.error).hasPrefix("operation after dependency: "))
+        #expect(log.events == (isCancelled ? [] : ["dependency", "operation"]))
+        #expect(brief(operation.error).hasPrefix(isCancelled ? "operation after dependency: " : "success"))
     }
 
     @Test("All operations of a long chain end with the failure of the first one, and are freed on a small stack")
@@ -85,11 +77,21 @@ import OperationKitTestSupport
         target.bind(\.value, to: source, \.output!)
     }
 
-    @Test("A requirement or a binding that is added after the start is ignored and reported, with both names")
-    func afterTheStart() async {
-        await #expect(processExitsWith: .success) {
+    @Test(
+        "A requirement or a binding is ignored after the start, and reported with both names, but not before it",
+        arguments: [false, true])
+    func afterTheStart(isCancelled: Bool) async {
+        await #expect(processExitsWith: .success) { [isCancelled] in
             let reports = LateDependencyTests.reports()
             let source = LateDependencyTests.source()
+            let early = Target()
+            if isCancelled { early.cancel() }
+            early.requireSuccess(of: source)
+            early.bind(\.value, to: source, \.output!)
+            early.start()
+            precondition(early.value == (isCancelled ? 0 : 1))
+            MisuseReporter.shared.waitForReports()
+            precondition(reports.value.isEmpty, "\(reports.value)")
             let (begun, ended) = (Gate(), Gate())
             let target = Target(main: { operation in
                 begun.open()
@@ -107,28 +109,9 @@ import OperationKitTestSupport
             precondition(target.value == 0 && target.error == nil)
             precondition(reports.value.count == 6, "\(reports.value)")
             for report in reports.value {
-                precondition(
-                    report.hasPrefix("announce, save: OperationKit: The operation “announce” had started"), report)
-                precondition(report.contains("“save”"), report)
+                let start = "announce, save: OperationKit: The operation “announce” had started"
+                precondition(report.hasPrefix(start) && report.contains("“save”"), report)
             }
-        }
-    }
-
-    @Test("A requirement or a binding that is added before the start is not reported, also after a cancellation")
-    func beforeTheStart() async {
-        await #expect(processExitsWith: .success) {
-            let reports = LateDependencyTests.reports()
-            let source = LateDependencyTests.source()
-            for isCancelled in [false, true] {
-                let target = Target { $0.finish() }
-                if isCancelled { target.cancel() }
-                target.requireSuccess(of: source)
-                target.bind(\.value, to: source, \.output!)
-                target.start()
-                precondition(target.value == (isCancelled ? 0 : 1))
-            }
-            MisuseReporter.shared.waitForReports()
-            precondition(reports.value.isEmpty, "\(reports.value)")
         }
     }
 }

@@ -117,42 +117,41 @@ import OperationKitTestSupport
         let isCalled = Gate()
         let waterfall = Waterfall<Int, Int>(name: "waterfall")
             .then { $0 + 1 }
-            .thenDecide { _ in WaterfallStep<Int>.operation(Outputless()) }
+            .thenDecide { _ in WaterfallStep<Int>.operation(Ending()) }
             .then { (value: Int) -> Int in
                 isCalled.open()
                 return value
             }
         let error = await outcome(of: CompoundOperation(operations: [waterfall.with(input: 0)]))
-        #expect(waterfall.error as? IOOperationError == .missingOutput(operation: "outputless"))
-        #expect(error?.leafErrors.map { $0 as? IOOperationError } == [.missingOutput(operation: "outputless")])
+        #expect(waterfall.error as? IOOperationError == .missingOutput(operation: "ending"))
+        #expect(error?.leafErrors.map { $0 as? IOOperationError } == [.missingOutput(operation: "ending")])
         #expect(waterfall.failedStep?.index == 1 && !isCalled.isOpen)
     }
 
-    private final class Outputless: AsyncOperation, OutputOperation, @unchecked Sendable {
-        let output: Int? = nil
+    /// Has its output, or none, from the beginning, and then ends.
+    private final class Ending: AsyncOperation, OutputOperation, @unchecked Sendable {
+        let output: Int?
+        private let failure: TestError?
 
-        override init() {
+        init(output: Int? = nil, _ failure: TestError? = nil) {
+            (self.output, self.failure) = (output, failure)
             super.init()
-            name = "outputless"
+            name = "ending"
         }
-    }
 
-    /// Has an output from the beginning.
-    private final class Failing: AsyncOperation, OutputOperation, @unchecked Sendable {
-        let output: Int? = 1
-
-        override func main() { finish(withError: TestError.first) }
+        override func main() { finish(withError: failure) }
     }
 
     @Test("An operation that has failed has no output, whatever it says")
     func outputOfFailure() async throws {
+        let failing = { @Sendable in Ending(output: 1, .first) }
         let forms: [AsyncOperation] = [
-            Waterfall<Void, Void>().thenRun { Failing() }.then { _ in Issue.record("goes on") },
-            Waterfall<Void, Void>().thenDecide { WaterfallStep<Int>.operation(Failing()) },
-            IOBlockOperation<Void, Int> { _ in throw TestError.second }.recoverRun { _ in Failing() },
+            Waterfall<Void, Void>().thenRun { failing() }.then { _ in Issue.record("goes on") },
+            Waterfall<Void, Void>().thenDecide { WaterfallStep<Int>.operation(failing()) },
+            IOBlockOperation<Void, Int> { _ in throw TestError.second }.recoverRun { _ in failing() },
         ]
         for form in forms { await #expect(throws: TestError.first) { try await OperationQueue().run(form) } }
-        let gathered = [Failing(), Failing()].gathered()
+        let gathered = [failing(), failing()].gathered()
         let error = await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(gathered) }
         #expect(error?.leafErrors.map(text) == ["first", "first"])
     }
@@ -175,7 +174,7 @@ import OperationKitTestSupport
         #expect(names.events == ["own", "job", "decided", "none"])
     }
 
-    @Test("An operation that a waterfall refuses is not renamed") func nameOfRefused() async throws {
+    @Test("An operation that a composite refuses is not renamed") func nameOfRefused() async throws {
         let child = TaskOperation { 1 }
         let parent = CompoundOperation(operations: [child])
         let work = ScriptedOperation.idle()
@@ -185,14 +184,15 @@ import OperationKitTestSupport
         }
         executing.start()
         await eventually("it does not run") { work.isExecuting }
-        let waterfalls = [
-            Waterfall<Int, Int>().thenRun(name: "job") { _ in child }.with(input: 1),
-            Waterfall<Int, Int>().thenRun(name: "job") { _ in executing }.with(input: 1),
+        let composites = [
+            Waterfall<Void, Void>().thenRun(name: "job") { child },
+            Waterfall<Void, Void>().thenRun(name: "job") { executing },
+            RetryOperation(name: "retry") { _ in child }, HedgedOperation(after: .zero, name: "page") { _ in child },
         ]
-        for waterfall in waterfalls {
-            await Start.byHand(waterfall)
-            guard case .alreadyAdded? = waterfall.error as? CompoundAdditionError else {
-                Issue.record("\(text(waterfall.error))")
+        for composite in composites {
+            await Start.byHand(composite)
+            guard case .alreadyAdded? = composite.error as? CompoundAdditionError else {
+                Issue.record("\(text(composite.error))")
                 continue
             }
         }
@@ -210,14 +210,6 @@ import OperationKitTestSupport
         #expect(try await waterfall.value == .utility)
     }
 
-    private final class Holding: IOOperation<Int, Int>, @unchecked Sendable {
-        private let token: Released
-
-        init(_ token: Released) { self.token = token }
-
-        override func main(input: Int) { finish(with: input + 1) }
-    }
-
     @Test("The jobs of a very long waterfall come and go one by one, and overflow no stack", arguments: [false, true])
     func manyJobs(areOperations: Bool) async {
         let (tokens, tracker) = (TokenCount(), LeakTracker())
@@ -227,7 +219,8 @@ import OperationKitTestSupport
             for number in 0..<count {
                 if areOperations {
                     waterfall = waterfall.thenRun { input in
-                        let step = Holding(tokens.token())
+                        let token = tokens.token()
+                        let step = IOBlockOperation<Int, Int> { input in withExtendedLifetime(token) { input + 1 } }
                         return (number % 100 == 0 ? tracker.track(step) : step).with(input: input)
                     }
                 } else {

@@ -140,7 +140,8 @@ import OperationKitTimelines
                     ScriptedOperation(main: { _ in begun.open() }) { operation in
                         cancelled.open()
                         Task {
-                            await mayEnd.opened(); operation.finish(withError: CancellationError())
+                            await mayEnd.opened()
+                            operation.finish(withError: CancellationError())
                         }
                     })
             }
@@ -163,7 +164,8 @@ import OperationKitTimelines
         let workflow = WorkflowOperation(name: "workflow") { flow in
             try await flow.run(
                 TaskOperation {
-                    begun.open(); await goOn.opened()
+                    begun.open()
+                    await goOn.opened()
                 })
             log.add("first ended")
             return try await flow.run(Step<Int, Int>.increment("second", log: log).with(input: 1))
@@ -182,20 +184,22 @@ import OperationKitTimelines
         #expect(log.events == ["first ended", "second"])
     }
 
-    @Test("A sleep is a wait for descriptions and events, and ends when the workflow is cancelled") func sleep() async {
-        let (clock, recorder) = (ManualClock(), EventLog())
+    @Test("A sleep is a wait for descriptions and events until it is over or the workflow is cancelled")
+    func sleep() async {
+        let (clock, log, kept) = (ManualClock(), EventLog(), Shared<AsyncOperation?>(nil))
         let workflow = WorkflowOperation(name: "poll") { flow in
             try await flow.sleep(for: .seconds(2))
-            recorder.add("awake")
+            log.add(kept.change { $0.take() }?.waitDescription ?? "awake")
             try await flow.sleep(for: .zero)
             try await flow.sleep(for: .seconds(4))
         }
+        kept.value = workflow
         workflow.clock = clock
         workflow.start()
         await clock.sleepers()
         #expect(workflow.debugDescription.contains("sleeping for 2 s, 0 of 0"))
         clock.advance(by: .seconds(2))
-        await eventually("it sleeps on") { recorder.events == ["awake"] && !clock.deadlines.isEmpty }
+        await eventually("it sleeps on: \(log.events)") { log.events == ["awake"] && !clock.deadlines.isEmpty }
         workflow.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await workflow.finished() }
         await clock.expectNoSleepers()
@@ -227,22 +231,6 @@ import OperationKitTimelines
         for await event in events { waits.append("\(event.kind)") }
         let expected = seconds == [1, 3] ? [1, 3] : [3, 1, 3]
         #expect(waits == ["started", "runs"] + expected.map { "is sleeping for \($0) s" } + ["runs", "finished"])
-    }
-
-    @Test("A sleep that is over is no wait for descriptions any more") func afterSleep() async throws {
-        let (clock, kept, log) = (ManualClock(), Shared<AsyncOperation?>(nil), EventLog())
-        let workflow = WorkflowOperation { flow in
-            try await flow.sleep(for: .seconds(2))
-            log.add(kept.value?.waitDescription ?? "no wait")
-        }
-        kept.value = workflow
-        workflow.clock = clock
-        workflow.start()
-        await clock.sleepers()
-        clock.advance(by: .seconds(2))
-        try await workflow.finished()
-        kept.value = nil
-        #expect(log.events == ["no wait"])
     }
 
     @Test("A timeline has the steps of a workflow inside it, and its sleep as a wait") func timeline() async throws {
