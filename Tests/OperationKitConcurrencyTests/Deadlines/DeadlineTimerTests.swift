@@ -269,11 +269,4 @@ import OperationKitTestSupport
             withExtendedLifetime(deadlines) {}
         }
     }
-
-    /// A clock that returns from each sleep immediately, and whose time does not change: a value, without an identity.
-    private struct StandingClock: Clock {
-        var now: ManualClock.Instant { .init(offset: .zero) }
-        var minimumResolution: Duration { .zero }
-        func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {}
-    }
 }

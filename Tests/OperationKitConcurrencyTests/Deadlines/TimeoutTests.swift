@@ -6,25 +6,19 @@ import OperationKitTestSupport
     private let clock = ManualClock()
     private let log = EventLog()
 
-    /// An operation that is at work until it is cancelled, with a timeout of five seconds.
-    private func endless() -> ScriptedOperation {
-        let operation = ScriptedOperation.stoppable("endless")
+    /// An operation with a timeout of five seconds: one that is at work until it is cancelled, unless it is given.
+    private func limited<Work: AsyncOperation>(_ operation: Work = ScriptedOperation.stoppable("endless")) -> Work {
         operation.clock = clock
         operation.timeout = .seconds(5)
         return operation
     }
 
-    /// Waits until a deadline is slept for, and lets it pass.
-    private func expire(after duration: Duration = .seconds(5)) async {
-        await clock.pass(duration)
-    }
-
     @Test("Work that takes longer than its timeout is stopped, and the operation fails with an error that says so")
     func expired() async {
         let recorder = EventRecorder()
-        let operation = recorder.observe(endless())
+        let operation = recorder.observe(limited())
         operation.start()
-        await expire()
+        await clock.pass(.seconds(5))
         await #expect(throws: OperationTimeoutError(operation: "endless", timeout: .seconds(5))) {
             try await operation.finished()
         }
@@ -34,33 +28,25 @@ import OperationKitTestSupport
         #expect(operation.isCancelled && operation.error?.isCancellation == false)
     }
 
-    @Test("An operation that ends in time leaves no deadline behind") func endsInTime() async throws {
-        let operation = endless()
+    @Test("An operation that ends in time, or is dropped at work, leaves no deadline behind") func endsInTime() async {
+        let (operation, leaks) = (limited(), LeakTracker())
         operation.start()
         await clock.sleepers()
         operation.finish()
         await clock.expectNoSleepers()
         clock.advance(by: .seconds(10))
         #expect(operation.error == nil && !operation.isCancelled)
-    }
-
-    @Test("An operation that is dropped at work leaves no deadline behind, and is not kept alive by it")
-    func dropped() async {
-        let leaks = LeakTracker()
-        leaks.track(endless()).start()
-        await leaks.expectAllReleased()
-        await clock.expectNoSleepers()
+        leaks.track(limited()).start()
+        await clock.expectNothingLeft(leaks)
     }
 
     @Test(
         "Work that does not stop goes on, and its outcome stands, success included", arguments: [nil, TestError.first])
     func deafWork(error: TestError?) async {
         let cancelled = Gate()
-        let operation = ScriptedOperation(main: { _ in }) { _ in cancelled.open() }
-        operation.clock = clock
-        operation.timeout = .seconds(5)
+        let operation = limited(ScriptedOperation(main: { _ in }) { _ in cancelled.open() })
         operation.start()
-        await expire()
+        await clock.pass(.seconds(5))
         await cancelled.opened()
         #expect(operation.isExecuting)
         #expect(operation.debugDescription.contains("longer than its timeout of 5.0 seconds"))
@@ -69,12 +55,10 @@ import OperationKitTestSupport
     }
 
     @Test("An expiry after a cancellation has no effect") func cancelledBefore() async throws {
-        let operation = ScriptedOperation.idle()
-        operation.clock = clock
-        operation.timeout = .seconds(5)
+        let operation = limited(ScriptedOperation.idle())
         operation.start()
         operation.cancel()
-        await expire()
+        await clock.pass(.seconds(5))
         operation.finish(withError: CancellationError())
         #expect(operation.error is CancellationError)
     }
@@ -82,7 +66,7 @@ import OperationKitTestSupport
     @Test("The time begins with the work, after the gates and what is called before it, however long that takes")
     func afterGates() async {
         let gate = HeldGate()
-        let operation = endless()
+        let operation = limited()
         operation.addGate(gate)
         operation.addStartHandler(.last) { [clock] _ in clock.advance(by: .seconds(60)) }
         operation.start()
@@ -96,10 +80,10 @@ import OperationKitTestSupport
     }
 
     @Test("A cancellation before the work leaves no deadline behind") func cancelledBeforeTheWork() {
-        let operation = endless()
+        let operation = limited()
         operation.cancel()
         operation.start()
-        let waiting = endless()
+        let waiting = limited()
         waiting.addGate(HeldGate())
         waiting.start()
         waiting.cancel()
@@ -107,12 +91,10 @@ import OperationKitTestSupport
     }
 
     @Test("The time of a compound goes on while it is suspended") func suspended() async {
-        let compound = CompoundOperation(operations: [ScriptedOperation("child")])
+        let compound = limited(CompoundOperation(operations: [ScriptedOperation("child")]))
         compound.isSuspended = true
-        compound.clock = clock
-        compound.timeout = .seconds(5)
         compound.start()
-        await expire()
+        await clock.pass(.seconds(5))
         await #expect(throws: CompoundOperationError.self) { try await compound.finished() }
     }
 
@@ -129,10 +111,8 @@ import OperationKitTestSupport
             case 3: CompoundOperation(operations: [TaskOperation { try await work() }])
             default: MapOperation<Int, Void> { _ in try await work() }.with(input: [1])
             }
-        operation.clock = clock
-        operation.timeout = .seconds(5)
-        operation.start()
-        await expire()
+        limited(operation).start()
+        await clock.pass(.seconds(5))
         await #expect(throws: (any Error).self) { try await operation.finished() }
         #expect(
             operation.isCancelled && operation.error?.isCancellation == false, "\(String(describing: operation.error))")
@@ -153,31 +133,19 @@ import OperationKitTestSupport
     }
 
     @Test("A timeout can be read, replaced and removed before the start") func replaced() async {
-        let operation = endless()
+        let operation = limited()
         #expect(operation.timeout == .seconds(5))
         operation.timeout = .seconds(7)
         operation.start()
         await clock.sleepers()
         #expect(clock.deadlines == [.seconds(7)] && operation.timeout == .seconds(7))
         operation.cancel()
-        let unlimited = endless()
+        let unlimited = limited()
         unlimited.timeout = nil
         unlimited.start()
         await clock.expectNoSleepers()
         unlimited.cancel()
         #expect(AsyncOperation().clock is ContinuousClock && AsyncOperation().timeout == nil)
-    }
-
-    @Test("A timeout or a clock that is set after the start has no effect") func late() {
-        let operation = ScriptedOperation.idle()
-        operation.start()
-        operation.timeout = .seconds(5)
-        operation.clock = clock
-        #expect(operation.timeout == nil && operation.clock is ContinuousClock)
-        operation.finish()
-        #expect(
-            "\(MisuseReport.latePolicy(operation: "a", policy: "a timeout"))".contains(
-                "“a” had started when it was given a timeout"))
     }
 
     @Test("An operation that is run on a queue with a timeout throws the error") func queue() async throws {
@@ -189,7 +157,7 @@ import OperationKitTestSupport
                 try await queue.run(operation, timeout: .seconds(5))
             }
         }()
-        await expire()
+        await clock.pass(.seconds(5))
         await run
         #expect(try await queue.run(TaskOperation { 7 }, timeout: .seconds(60)) == 7)
         try await queue.run(ScriptedOperation(), timeout: .seconds(60))
@@ -198,26 +166,73 @@ import OperationKitTestSupport
     @Test("An expiry and an end at the same time leave one outcome, and nothing behind") func race() async {
         let clock = clock
         let seed = SplitMix64.freshSeed()
-        struct Subject: Sendable {
-            let operation: RaceSubject
-        }
         await OperationKitTestSupport.race(
             rounds: TestExtent.choose(300, long: 5_000), seed: seed,
             prepare: { _ in
-                let operation = RaceSubject(main: { _ in }) { $0.end(.reason) }
-                operation.clock = clock
-                operation.timeout = .seconds(1)
-                operation.start()
-                return Subject(operation: operation)
+                let subject = RaceSubject(main: { _ in }) { $0.end(.reason) }
+                subject.clock = clock
+                subject.timeout = .seconds(1)
+                subject.start()
+                return subject
             },
-            [{ @Sendable _ in clock.advance(by: .seconds(1)) }, { @Sendable subject in subject.operation.end(nil) }],
+            [{ @Sendable _ in clock.advance(by: .seconds(1)) }, { @Sendable subject in subject.end(nil) }],
             check: { subject, round in
                 // The expiry may have won, on a thread of its own.
-                subject.operation.waitUntilFinished()
-                let problems = subject.operation.problems()
+                subject.waitUntilFinished()
+                let problems = subject.problems()
                 #expect(problems.isEmpty, "round \(round) of seed \(seed): \(problems)")
             })
         clock.advance(by: .seconds(2))
         await clock.expectNoSleepers()
+    }
+}
+
+@Suite("Waits of limited time", .hangGuard) struct BoundedWaitTests {
+    private let clock = ManualClock()
+
+    @Test("A wait for an operation that ends in time says so, and leaves no deadline behind") func inTime() async throws
+    {
+        let operation = ScriptedOperation.idle()
+        operation.start()
+        async let isFinished = operation.finished(within: .seconds(5), clock: clock)
+        await clock.sleepers()
+        operation.finish()
+        #expect(try await isFinished)
+        await clock.expectNoSleepers()
+    }
+
+    @Test("A wait that takes too long ends, and leaves the operation alone") func tooLong() async throws {
+        let operation = ScriptedOperation.idle()
+        operation.clock = clock
+        operation.start()
+        async let isFinished = operation.finished(within: .seconds(5))
+        await clock.pass(.seconds(5))
+        #expect(try await !isFinished)
+        #expect(operation.isExecuting && !operation.isCancelled)
+        #expect(!operation.isAwaited)
+        operation.finish()
+    }
+
+    @Test("A wait for a finished operation returns immediately, and throws its error") func finished() async throws {
+        let (succeeded, failed) = (ScriptedOperation(), ScriptedOperation { $0.finish(withError: TestError.first) })
+        for operation in [succeeded, failed] { operation.start() }
+        #expect(try await succeeded.finished(within: .zero, clock: clock))
+        await #expect(throws: TestError.first) { try await failed.finished(within: .seconds(1), clock: clock) }
+        #expect(clock.deadlines.isEmpty)
+    }
+
+    @Test("Cancelling the waiting task ends the wait, and leaves the operation alone") func cancelled() async {
+        let operation = ScriptedOperation.idle()
+        let clock = clock
+        let task = Task { try await operation.finished(within: .seconds(5), clock: clock) }
+        await operation.becomesAwaited()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(!operation.isAwaited && !operation.isCancelled)
+        await clock.expectNoSleepers()
+    }
+
+    @Test("A wait of no time returns without waiting", arguments: [0, -1]) func noTime(seconds: Int) async throws {
+        #expect(try await !ScriptedOperation.idle().finished(within: .seconds(seconds), clock: clock))
     }
 }

@@ -8,32 +8,24 @@ import OperationKitTestSupport
 
     /// The attempts of one operation, which end when the test says so, or as cancelled.
     private final class Attempts: Sendable {
-        private let all = Shared<[Int: IOTestOperation]>([:])
+        private let all = Shared<[Int: Step<Void, Int>]>([:])
 
-        func make(_ number: Int) -> IOTestOperation {
-            let operation = IOTestOperation()
-            all.change { $0[number] = operation }
-            return operation
+        /// Makes an attempt. The holder is told of its end before the composite is, and after the hedged operation.
+        func make(_ number: Int, _ holder: Holder? = nil) -> Step<Void, Int> {
+            let step = Step<Void, Int> { step, _ in
+                if let holder { #expect(step.observeFinish(holder) == nil) }
+            }
+            all.change { $0[number] = step }
+            return step
         }
 
-        subscript(number: Int) -> IOTestOperation? { all.value[number] }
+        subscript(number: Int) -> Step<Void, Int>? { all.value[number] }
 
         func begun(_ number: Int) async {
             await eventually("attempt \(number) has not begun") { self[number]?.isAtWork == true }
         }
 
         func removeAll() { all.value = [:] }
-    }
-
-    private final class IOTestOperation: IOOperation<Void, Int>, @unchecked Sendable {
-        /// Told before the composite is, and after the hedged operation.
-        let holder = Shared<Holder?>(nil)
-
-        override func main(input: Void) {
-            if let holder = holder.value { #expect(observeFinish(holder) == nil) }
-        }
-
-        override func didCancel() { finish(withError: CancellationError()) }
     }
 
     /// Holds up the thread that ends an operation.
@@ -143,9 +135,7 @@ import OperationKitTestSupport
     func firstOfTwo() async throws {
         let (attempts, holder) = (Attempts(), Holder())
         let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { number in
-            let attempt = attempts.make(number)
-            if number == 2 { attempt.holder.value = holder }
-            return attempt
+            attempts.make(number, number == 2 ? holder : nil)
         }
         hedged.start()
         for number in 1...3 { await attempts.begun(number) }
@@ -173,37 +163,20 @@ import OperationKitTestSupport
         await clock.expectNothingLeft(leaks)
     }
 
-    /// Tells of its end only when it may.
-    private final class HeldUpAttempt: IOOperation<Void, Int>, FinishObserving, @unchecked Sendable {
-        private let (hasEnded, mayTell) = (Gate(), Gate())
-
-        override init() {
-            super.init()
-            _ = observeFinish(self)
-        }
-
-        override func main(input: Void) {
-            Thread { self.finish(with: 1) }.start()
-            // When this returns, the worker finds the attempt ended.
-            _ = hasEnded.pass(within: .seconds(60))
-        }
-
-        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
-            hasEnded.open()
-            _ = mayTell.pass(within: .seconds(60))
-        }
-
-        func tell() { mayTell.open() }
-    }
-
     @Test("A success counts, also if the thread that ends the attempt is held up before others are told")
     func heldUpSuccess() async throws {
-        let attempt = HeldUpAttempt()
+        let holder = Holder()
+        let attempt = Step<Void, Int> { step, _ in
+            Thread { step.finish(with: 1) }.start()
+            // When this returns, the worker finds the attempt ended.
+            holder.reached.pass()
+        }
+        _ = attempt.observeFinish(holder)
         let hedged = HedgedOperation<Void, Int>(after: .seconds(1), maximumAttempts: 1) { _ in attempt }
         hedged.clock = clock
         hedged.start()
         #expect(try await hedged.value == 1)
-        attempt.tell()
+        holder.mayGoOn.open()
     }
 
     @Test("An attempt that is made when another one has succeeded does not begin, and does not count")

@@ -2,19 +2,6 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-extension EventLog {
-    /// An operation that writes down its name when its work begins, and executes until the test finishes it.
-    func held(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
-        let operation = ScriptedOperation(name) { _ in self.add(name) }
-        for resource in resources { operation.require(resource) }
-        return operation
-    }
-
-    func begun(_ name: String) async {
-        await eventually("\(name) has not begun: \(events)") { events.contains(name) }
-    }
-}
-
 @Suite("Resources", .hangGuard) struct ResourceTests {
     private let log = EventLog()
 
@@ -57,9 +44,7 @@ extension EventLog {
         both.require(database)
         both.require(network, within: .seconds(1))
         for operation in [holder, both, next] { operation.start() }
-        #expect(
-            withoutAges(next).hasSuffix(
-                "waiting for exclusive access to “database”, after “both”"))
+        #expect(withoutAges(next).hasSuffix("waiting for exclusive access to “database”, after “both”"))
         await clock.pass(.seconds(1))
         await #expect(throws: ResourceError.self) { try await both.finished() }
         await log.begun("next")
@@ -226,7 +211,7 @@ extension EventLog {
         next.finish()
     }
 
-    @Test("A requirement after the start has no effect") func late() async {
+    @Test("A policy that an operation is given after its start has no effect, and is reported") func late() async {
         await #expect(processExitsWith: .success) {
             let reports = misuseReports { "\($0)" }
             let database = ExclusiveAccess("database")
@@ -234,13 +219,21 @@ extension EventLog {
             operation.start()
             operation.require(database, within: .zero)
             operation.require(CircuitBreaker("service"))
+            operation.addCondition(name: "online") { _ in .failed(TestError.first) }
+            operation.timeout = .seconds(5)
+            operation.clock = ManualClock()
+            precondition(operation.timeout == nil && operation.clock is ContinuousClock)
             operation.finish()
+            precondition(operation.error == nil)
             MisuseReporter.shared.waitForReports()
-            let texts = reports.value
-            precondition(texts.count == 2, "\(texts)")
-            precondition(texts[0].contains("“work”"), texts[0])
-            precondition(texts[0].contains("was given the requirement “database”."), texts[0])
-            precondition(texts[1].contains("was given the requirement “service”."), texts[1])
+            let policies = [
+                "the requirement “database”", "the requirement “service”", "the condition “online”", "a timeout",
+                "a clock",
+            ]
+            precondition(reports.value.count == policies.count, "\(reports.value)")
+            for (text, policy) in zip(reports.value, policies) {
+                precondition(text.contains("“work” had started when it was given \(policy)."), text)
+            }
         }
     }
 
@@ -319,26 +312,22 @@ extension EventLog {
         #expect(files.resources.count == 0)
     }
 
-    /// Tells of its end, also while it lives.
-    private final class Entry: Sendable {
-        let released: @Sendable () -> Void
-
-        init(_ released: @escaping @Sendable () -> Void) { self.released = released }
-
-        deinit { released() }
-    }
-
     @Test("An object keeps its key while the one before it tells of its end, and is freed with no lock held")
     func successors() async {
-        let objects = KeyedObjects<Entry>()
-        let released = objects.object(for: 1) { Entry($0) }.released
+        let objects = KeyedObjects<Released>()
+        let tell = Shared<@Sendable () -> Void>({})
+        // What tells of the end of the first one does so again and again.
+        _ = objects.object(for: 1) { released in
+            tell.value = released
+            return Released(released)
+        }
         let (clashes, isOver) = (Shared(0), Shared(false))
         await concurrently([
-            { while !isOver.value { released() } },
+            { [released = tell.value] in while !isOver.value { released() } },
             {
                 for number in 0..<TestExtent.choose(20_000, long: 1_000_000) {
-                    let object = objects.object(for: 1) { Entry($0) }
-                    if objects.object(for: 1, make: { Entry($0) }) !== object { clashes.change { $0 += 1 } }
+                    let object = objects.object(for: 1) { Released($0) }
+                    if objects.object(for: 1, make: { Released($0) }) !== object { clashes.change { $0 += 1 } }
                     // Dropped at other moments of what the other thread does.
                     for _ in 0..<number % 64 { _ = clashes.value }
                 }

@@ -222,10 +222,11 @@ import OperationKitTestSupport
             return TaskOperation { 1 }
         }
         let (none, negative) = (RetryPolicy(maximumAttempts: 0), RetryPolicy(backoff: .constant(.seconds(-1))))
-        let operations: [(IOOperation<Void, Int>, String)] = [
+        let operations: [(AsyncOperation, String)] = [
             (RetryOperation(none, makeOperation: make), "its maximumAttempts is 0"),
             (RetryOperation(negative, makeOperation: make), "its backoff begins with a delay of -1.0 seconds"),
             (TaskOperation(retry: RetryPolicy(maximumAttempts: -1)) { 1 }, "its maximumAttempts is -1"),
+            (MapOperation<Int, Void>(retry: none) { _ in log.add("ran") }.with(input: [1]), "its maximumAttempts is 0"),
             (RepeatOperation(every: .zero, makeOperation: make), "its interval is 0.0 seconds"),
             (RepeatOperation(every: .seconds(-1), makeOperation: make), "its interval is -1.0 seconds"),
             (
@@ -238,7 +239,7 @@ import OperationKitTestSupport
         for (operation, problem) in operations {
             operation.name = "load"
             operation.start()
-            await #expect(throws: RetryError.self) { try await operation.value }
+            await #expect(throws: RetryError.self) { try await operation.finished() }
             let sentence = "The operation “load” did not run, because of its policy: \(problem)."
             #expect(operation.error?.localizedDescription == sentence)
         }
@@ -258,46 +259,23 @@ import OperationKitTestSupport
         }
     }
 
-    /// Runs a retry whose second attempt is what the closure returns, and returns the error.
-    private func error(
-        _ second: @escaping @Sendable (_ retry: AsyncOperation, _ first: AsyncOperation) -> AsyncOperation
-    ) async -> (any Error)? {
-        let (reference, first) = (Shared<AsyncOperation?>(nil), Shared<AsyncOperation?>(nil))
-        let retry = RetryOperation(immediately, name: "load") { attempt in
-            if attempt > 1, let retry = reference.value, let first = first.value { return second(retry, first) }
-            let operation = ScriptedOperation("first") { $0.finish(withError: TestError.first) }
-            first.value = operation
-            return operation
-        }
-        reference.value = retry
-        retry.start()
-        try? await retry.waitForFinish()
-        (reference.value, first.value) = (nil, nil)
-        #expect(retry.attempts.count <= 2)
-        return retry.error
-    }
-
     @Test("A closure that returns the operation of an earlier attempt is an error") func sameAgain() async {
-        let text = await error { _, first in first }?.localizedDescription
-        #expect(text?.hasPrefix("Call 2 of the closure of “load” returned") == true)
-    }
-
-    @Test("A closure that returns a part of another operation is an error with both names, and leaves it alone")
-    func partOfAnother() async throws {
-        let child = ScriptedOperation()
-        let compound = CompoundOperation(operations: [child])
-        let error = await error { _, _ in child }
-        #expect((error as? CompoundAdditionError)?.localizedDescription.contains("“load”") == true)
-        #expect(child.name == nil)
-        compound.start()
-        try await compound.finished()
+        let attempt = ScriptedOperation { $0.finish(withError: TestError.first) }
+        let retry = RetryOperation(immediately, name: "load") { _ in attempt }
+        await Start.byHand(retry)
+        #expect(retry.error?.localizedDescription.hasPrefix("Call 2 of the closure of “load” returned") == true)
+        #expect(retry.attempts.count <= 2)
     }
 
     @Test("A closure that returns its own operation, or one that this is inside of, is an error with the names")
     func around() async throws {
-        #expect(await error { retry, _ in retry }?.localizedDescription == "“load” would wait for itself.")
         let reference = Shared<AsyncOperation?>(nil)
-        let retry = RetryOperation(immediately, name: "load") { _ in reference.value ?? ScriptedOperation() }
+        let make: @Sendable (Int) -> AsyncOperation = { _ in reference.value ?? ScriptedOperation() }
+        let alone = RetryOperation(immediately, name: "load", makeOperation: make)
+        reference.value = alone
+        await Start.byHand(alone)
+        #expect(alone.error?.localizedDescription == "“load” would wait for itself.")
+        let retry = RetryOperation(immediately, name: "load", makeOperation: make)
         let compound = CompoundOperation(name: "sync", operations: [retry])
         reference.value = compound
         compound.start()

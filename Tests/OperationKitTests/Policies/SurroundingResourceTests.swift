@@ -2,6 +2,19 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
+extension EventLog {
+    /// An operation that writes down its name when its work begins, and executes until the test finishes it.
+    func held(_ name: String, _ resources: OperationResource...) -> ScriptedOperation {
+        let operation = ScriptedOperation(name) { _ in self.add(name) }
+        for resource in resources { operation.require(resource) }
+        return operation
+    }
+
+    func begun(_ name: String) async {
+        await eventually("\(name) has not begun: \(events)") { events.contains(name) }
+    }
+}
+
 @Suite("Resources of composites", .hangGuard) struct SurroundingResourceTests {
     private let database = ExclusiveAccess("database")
     private let host = ExclusiveAccess("host")
