@@ -2,8 +2,6 @@ import OperationKitTestSupport
 
 /// Runs as operations: on queues, in compounds, cancelled at every point.
 @Suite("Collection runs", .serialized, .hangGuard) struct CollectionRunTests {
-    private static let succeeding: Work = { _, completion in completion(nil) }
-
     @Test(
         "Failures arrive together, with their indices, and inside those of a compound around the run",
         arguments: Strategy.allCases)
@@ -106,7 +104,7 @@ import OperationKitTestSupport
 
     @Test("A missing input is an error, and an empty one is not")
     func missingInput() async throws {
-        let operation = SequentialItems(1, 1, .continueAll, Self.succeeding)
+        let operation = SequentialItems(1, 1, .continueAll) { _, completion in completion(nil) }
         await #expect(throws: IOOperationError.missingInput(operation: "SequentialItems")) {
             try await OperationQueue().run(operation.makeOperation())
         }

@@ -74,39 +74,21 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A completion that was called can be dropped", arguments: Strategy.allCases)
-    func calledCompletion(strategy: Strategy) async {
-        let kept = Shared<(@Sendable ((any Error)?) -> Void)?>(nil)
-        let errors = await strategy.make { items, completion in
-            completion(items[0] == 1 ? TestError.first : nil)
-            kept.value = completion
-        }.performOperation(on: [0, 1, 2])
-        kept.value = nil
-        #expect(errors.map(text) == ["success", "first", "success"])
-    }
-
-    private final class Own: CollectionOperation, Sendable {
-        let kept = Shared<(@Sendable ([(any Error)?]) -> Void)?>(nil)
-
-        func performOperation(on collection: [Int], completion: @escaping @Sendable ([(any Error)?]) -> Void) {
-            kept.value = completion
-        }
-    }
-
     @Test(
         "A type's own way that drops its completion ends the run with an error, or as cancelled",
         arguments: [false, true])
     func ownWay(isCancelled: Bool) async {
-        let operation = Own()
+        let kept = Shared<(@Sendable ([(any Error)?]) -> Void)?>(nil)
+        let operation = OwnStrategy { _, completion in kept.value = completion }
         let run = operation.makeOperation(on: [1, 2])
         await onThread {
             run.start()
             if isCancelled { run.cancel() }
         }
         #expect(run.isExecuting)
-        operation.kept.value = nil
+        kept.value = nil
         try? await run.finished()
-        let lost = LostFinishError.run(name: "Own")
+        let lost = LostFinishError.run(name: "OwnStrategy")
         if isCancelled {
             #expect(run.error is CompoundOperationError)
         } else {
@@ -114,8 +96,8 @@ import OperationKitTestSupport
         }
         #expect(run.errors.map(text) == Array(repeating: isCancelled ? "cancelled" : text(lost), count: 2))
         let errors = Task { await operation.performOperation(on: [1]) }
-        await eventually("not begun") { operation.kept.value != nil }
-        operation.kept.value = nil
+        await eventually("not begun") { kept.value != nil }
+        kept.value = nil
         #expect(await errors.value.map(text) == [text(lost)])
     }
 

@@ -3,32 +3,18 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Ends of maps", .hangGuard) struct MapEndTests {
-    @Test("An outcome that other code gives ends it, and cancels those in flight")
-    func finishedByOtherCode() async throws {
-        let wasCancelled = Gate()
-        let begun = Gate()
-        let map = MapOperation<Int, Int> { number in
-            begun.open()
-            try? await cancellation()
-            wasCancelled.open()
-            return number
-        }
-        map.input = [1]
-        map.start()
-        await begun.opened()
-        map.finish(with: [7])
-        #expect(try await map.value == [7])
-        await wasCancelled.opened()
-    }
-
-    @Test("The results of one that other code has ended do not change later") func failedByOtherCode() async {
-        let (begun, mayEnd, tracker) = (Gate(), Gate(), LeakTracker())
+    @Test(
+        "An outcome that other code gives ends it, and cancels those in flight, which change its results no more",
+        arguments: [nil, TestError.first])
+    func endedByOtherCode(failure: TestError?) async {
+        let (begun, wasCancelled, mayEnd, tracker) = (Gate(), Gate(), Gate(), LeakTracker())
         let map: MapOperation<Int, Int>
         do {
             let token = tracker.token("the closure")
             map = MapOperation { _ in
                 token.use()
                 begun.open()
+                do { try await cancellation() } catch { wasCancelled.open() }
                 await mayEnd.openedDespiteCancellation()
                 throw TestError.second
             }
@@ -36,11 +22,13 @@ import OperationKitTestSupport
         map.input = [1]
         map.start()
         await begun.opened()
-        map.finish(withError: TestError.first)
-        await #expect(throws: TestError.first) { try await map.finished() }
+        if let failure { map.finish(withError: failure) } else { map.finish(with: [7]) }
+        try? await map.finished()
+        #expect(map.output == (failure == nil ? [7] : nil) && map.error as? TestError == failure)
+        await wasCancelled.opened()
         mayEnd.open()
         await tracker.expectAllReleased()
-        #expect(map.results.isEmpty)
+        #expect(map.results.map { try? $0.get() } == (failure == nil ? [7] : []))
     }
 
     @Test("The end and a cancellation may meet anywhere") func races() async {

@@ -149,22 +149,20 @@ import OperationKitTestSupport
 
     // MARK: - Failures
 
-    /// Lets the first unit fail while the sequence is asked for an item of the second one, which it gives after that.
-    ///
-    /// - Returns: The units that were performed, and how many items were asked for.
-    private func failWhileReading(
-        item waitingIndex: Int, _ strategy: Strategy, batchSize: Int = 1
-    ) async throws -> (units: [[Int]], reads: Int) {
-        let (log, failed, reading, mayGive) = (WorkLog(), Gate(), Gate(), Gate())
+    /// The first unit fails while the sequence is asked for an item of the second one, which it gives after that.
+    @Test(
+        "After a failure that ends the run, an item that is being read is not performed, and its batch is read no further",
+        arguments: [(Strategy.parallelItems, 1), (.parallelBatches, 1), (.parallelBatches, 3)])
+    func failureWhileReading(strategy: Strategy, batchSize: Int) async throws {
+        let (log, failed, reading, mayGive, reads) = (WorkLog(), Gate(), Gate(), Gate(), Shared(0))
         let operation = strategy.make(limit: 2, batchSize: batchSize, policy: .cancelRemaining) { items, completion in
             log.began(items)
             log.keep(completion)
         }
-        let reads = Shared(0)
         let task = Task {
             let sequence = Reads { index in
                 reads.value = index + 1
-                if index == waitingIndex {
+                if index == batchSize {
                     reading.open()
                     mayGive.pass()
                 }
@@ -178,21 +176,7 @@ import OperationKitTestSupport
         await failed.opened()
         mayGive.open()
         try await task.value
-        return (log.units, reads.value)
-    }
-
-    @Test(
-        "After the first failure, an item that is being read is not performed",
-        arguments: Strategy.allCases.filter(\.isParallel))
-    func failureWhileReading(strategy: Strategy) async throws {
-        let (units, _) = try await failWhileReading(item: 1, strategy)
-        #expect(units.count == 1)
-    }
-
-    @Test("A batch is not read to its end after a failure that ends the run")
-    func failureWhileABatchIsRead() async throws {
-        let (_, reads) = try await failWhileReading(item: 3, .parallelBatches, batchSize: 3)
-        #expect(reads == 4)
+        #expect(log.units.count == 1 && reads.value == batchSize + 1)
     }
 
     @Test("A failure that ends the run takes the place of a cancellation", arguments: Strategy.allCases)

@@ -130,24 +130,20 @@ import OperationKitTestSupport
     @Test("A completion is called outside of tasks, so it may block", arguments: Strategy.allCases)
     func completionOutsideOfTasks(strategy: Strategy) async {
         let operation = strategy.makeAsync { _ in await Task.yield() }
-        for items in [[1], [1, 2, 3, 4]] {
-            #expect(await Self.isCalledOutsideOfTasks { done in operation.performOperation(on: items) { _ in done() } })
-        }
         let (item, batch) = (
             AsyncParallelItems(.continueAll) { _ in }, AsyncParallelBatches(.continueAll) { _ in throw TestError.first }
         )
-        #expect(
-            await Self.isCalledOutsideOfTasks { done in item.performOperation(onItem: 1) { if $0 == nil { done() } } })
-        #expect(
-            await Self.isCalledOutsideOfTasks { done in batch.performOperation(onBatch: [1]) { if $0 != nil { done() } }
-            })
-    }
-
-    private static func isCalledOutsideOfTasks(_ body: (_ completion: @escaping @Sendable () -> Void) -> Void) async
-        -> Bool
-    {
-        await withCheckedContinuation { continuation in
-            body { continuation.resume(returning: unsafe withUnsafeCurrentTask { unsafe $0 == nil }) }
+        let calls: [(_ completion: @escaping @Sendable () -> Void) -> Void] = [
+            { done in operation.performOperation(on: [1]) { _ in done() } },
+            { done in operation.performOperation(on: [1, 2, 3, 4]) { _ in done() } },
+            { done in item.performOperation(onItem: 1) { if $0 == nil { done() } } },
+            { done in batch.performOperation(onBatch: [1]) { if $0 != nil { done() } } },
+        ]
+        for call in calls {
+            let isOutside = await withCheckedContinuation { continuation in
+                call { continuation.resume(returning: unsafe withUnsafeCurrentTask { unsafe $0 == nil }) }
+            }
+            #expect(isOutside)
         }
     }
 
@@ -167,6 +163,7 @@ import OperationKitTestSupport
         #expect(failures.map(\.item) == expected && failures.map(\.index) == expected)
         let retry = failures.map(\.item)
         #expect(operation.failures(in: retry, errors: await operation.performOperation(on: retry)).isEmpty)
+        #expect(operation.failures(in: retry, errors: []).isEmpty && operation.clock is ContinuousClock)
     }
 
     @Test("A task that starts after the cancellation of its run is cancelled")
@@ -177,15 +174,6 @@ import OperationKitTestSupport
             tasks.run(0, { try await cancellation() }, completion: { continuation.resume(returning: $0) })
         }
         #expect(error is CancellationError)
-    }
-
-    @Test("With invalid options, every item has failed")
-    func failuresOfInvalidOptions() async {
-        let operation = SequentialBatches(1, 0, .continueAll) { _, _ in }
-        let failures = operation.failures(in: [7, 8], errors: await operation.performOperation(on: [7, 8]))
-        #expect(failures.map(\.item) == [7, 8] && failures.allSatisfy { $0.error is CoordinationError })
-        #expect(operation.failures(in: [7, 8], errors: []).isEmpty)
-        #expect(operation.clock is ContinuousClock)
     }
 }
 
@@ -274,24 +262,12 @@ import OperationKitTestSupport
         #expect(failed.value == [0])
     }
 
-    private final class Batches: SequentialBatchOperation, AsyncBatchOperation {
-        let batchSize = 3
-        func performOperation(onBatch batch: [Int]) async throws { if batch[0] == 3 { throw TestError.first } }
-    }
-
-    private final class Failing: ParallelBatchOperation, AsyncBatchOperation {
-        let (batchSize, maxConcurrentOperationCount, failurePolicy) = (2, 2, FailurePolicy.cancelRemaining)
-        let mayFail = Gate()
-
-        func performOperation(onBatch batch: [Int]) async throws {
+    @Test("After a failure the batch that is being read gets no further item") func failureWhileReading() async throws {
+        let (log, reported, mayFail, count) = (EventLog(), Gate(), Gate(), Shared(0))
+        let batches = AsyncParallelBatches(.cancelRemaining, batchSize: 2) { _ in
             await mayFail.opened()
             throw TestError.first
         }
-    }
-
-    @Test("After a failure the batch that is being read gets no further item") func failureWhileReading() async throws {
-        let (batches, log, reported) = (Failing(), EventLog(), Gate())
-        let (mayFail, count) = (batches.mayFail, Shared(0))
         let sequence = AsyncStream<Int> {
             let number = count.increment()
             log.add("\(number)")
@@ -307,9 +283,9 @@ import OperationKitTestSupport
 
     @Test("Async batches and types with a strategy of their own take sequences, too")
     func otherTypes() async throws {
-        #expect(try await Batches().performOperation(onEach: 0..<7).map(\.item) == [3, 4, 5])
-        let own = OwnStrategyTests.Own { items, completion in completion(items.map { $0 == 1 ? TestError.first : nil })
-        }
+        let batches = AsyncSequentialBatches(.continueAll, batchSize: 3) { if $0 == 3 { throw TestError.first } }
+        #expect(try await batches.performOperation(onEach: 0..<7).map(\.item) == [3, 4, 5])
+        let own = OwnStrategy { items, completion in completion(items.map { $0 == 1 ? TestError.first : nil }) }
         #expect(try await own.performOperation(onEach: 0..<3).map(\.item) == [1])
     }
 }

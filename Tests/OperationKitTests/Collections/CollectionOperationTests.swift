@@ -167,6 +167,8 @@ import OperationKitTestSupport
                 operation.performOperation(on: items) { answers.add($0.map(text).joined()) }
                 #expect(answers.events == [text(error)])
             }
+            let failures = operation.failures(in: [7, 8], errors: await operation.performOperation(on: [7, 8]))
+            #expect(failures.map(\.item) == [7, 8] && failures.allSatisfy { text($0.error) == text(error) })
             for isCancelled in [false, true] {
                 let run = operation.makeOperation(on: [1, 2])
                 if isCancelled { run.cancel() }

@@ -157,24 +157,10 @@ import OperationKitTestSupport
 }
 
 @Suite("Collection operations with a strategy of their own", .hangGuard) struct OwnStrategyTests {
-    final class Own: CollectionOperation, Sendable {
-        typealias Strategy = @Sendable (_ items: [Int], _ completion: @escaping Completion) -> Void
-
-        private let strategy: Strategy
-
-        init(_ strategy: @escaping Strategy) {
-            self.strategy = strategy
-        }
-
-        func performOperation(on collection: [Int], completion: @escaping Completion) {
-            strategy(collection, completion)
-        }
-    }
-
     @Test("Only the first call of the completion counts", arguments: Report.allCases)
     func theFirstCallOfTheCompletionCounts(report: Report) async {
         for asksForProgress in [false, true] {
-            let own = Own { _, completion in
+            let own = OwnStrategy { _, completion in
                 report({ completion($0 == nil ? [nil, TestError.first] : [$0]) }, nil)
             }
             let run = own.makeOperation(on: [1, 2])
