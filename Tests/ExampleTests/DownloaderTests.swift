@@ -1,6 +1,6 @@
 import OperationKitTestSupport
 
-@Suite("Example: Downloader", .hangGuard)
+@Suite("Example: Downloader", .hangGuard, .stopsServers)
 struct DownloaderTests {
     private let folder = TemporaryFolder()
 
@@ -19,7 +19,6 @@ struct DownloaderTests {
             working.change { $0 -= 1 }
             return [.response(Data("content of \(request.path)".utf8))]
         }
-        defer { server.stop() }
         let names = (1...12).map { "/\($0)" }
         let list = try folder.file(
             "list", (names.dropFirst() + ["/missing"]).map { server.url($0).absoluteString }.joined(separator: "\n"))
@@ -38,7 +37,6 @@ struct DownloaderTests {
         let server = try LoopbackServer { request in
             request.number == 1 ? [.response(503, headers: ["Retry-After": "0"])] : [.response(Data("late".utf8))]
         }
-        defer { server.stop() }
         let result = try await Example.run("Downloader", ["--to", folder.url.path, server.url("/a").absoluteString])
         #expect(result.status == 0 && result.output.contains("1 files are here."))
         #expect(server.requests.count == 2)
@@ -51,7 +49,6 @@ struct DownloaderTests {
             begun.open()
             return [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .wait(never)]
         }
-        defer { server.stop() }
         let example = try Example("Downloader", ["--to", folder.url.path, server.url("/a").absoluteString])
         await begun.opened()
         await example.interrupt()
@@ -64,7 +61,6 @@ struct DownloaderTests {
         let list = try await Example.run("Downloader", ["/missing"])
         #expect(list.status == 64 && list.output.hasPrefix("There is nothing to read in “/missing”."))
         let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }
-        defer { server.stop() }
         let folder = try await Example.run("Downloader", ["--to", "/missing", server.url("/a").absoluteString])
         #expect(folder.status == 1 && folder.output.contains("could not be written"))
     }

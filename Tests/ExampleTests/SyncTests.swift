@@ -1,6 +1,6 @@
 import OperationKitTestSupport
 
-@Suite("Example: Sync", .hangGuard)
+@Suite("Example: Sync", .hangGuard, .stopsServers)
 struct SyncTests {
     /// A server with three pages.
     private func server(fails path: String = "") throws -> LoopbackServer {
@@ -19,7 +19,6 @@ struct SyncTests {
     @Test("Steps run in order, as many pages as there are, and those that may together")
     func steps() async throws {
         let server = try server()
-        defer { server.stop() }
         let result = try await Example.run("Sync", [server.url("").absoluteString])
         #expect(
             result.output.split(separator: "\n") == [
@@ -39,7 +38,6 @@ struct SyncTests {
     @Test("A step that fails ends the sync with its request")
     func failure() async throws {
         let server = try server(fails: "/login")
-        defer { server.stop() }
         let result = try await Example.run("Sync", [server.url("").absoluteString])
         #expect(result.status == 1 && result.output.contains("500") && server.requests.count == 1)
     }
@@ -51,7 +49,6 @@ struct SyncTests {
             begun.open()
             return [.wait(never)]
         }
-        defer { server.stop() }
         let example = try Example("Sync", [server.url("").absoluteString])
         await begun.opened()
         await example.interrupt()

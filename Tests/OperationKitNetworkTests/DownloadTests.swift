@@ -2,29 +2,19 @@ import OperationKitTestSupport
 
 @testable import OperationKitNetwork
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
-@Suite("Downloads", .hangGuard)
+@Suite("Downloads", .hangGuard, .stopsServers)
 struct DownloadTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
     private let content = Data.sample
 
-    private var destination: URL { folder.url.appendingPathComponent("file") }
-    private var names: [String] {
-        (try? FileManager.default.contentsOfDirectory(atPath: folder.url.path).sorted()) ?? []
-    }
+    private var destination: URL { folder.destination }
 
     /// Answers with the content, in parts: `breaks` says after how many bytes each of the first answers breaks off.
     private func server(tag: @escaping @Sendable (Int) -> String?, breaks: [Int]) throws -> LoopbackServer {
         try LoopbackServer { [content] request in
             let tag = tag(request.number)
-            var first = 0
-            if let range = request.headers["range"], request.headers["if-range"] == tag {
-                first = Int(range.dropFirst(6).dropLast()) ?? 0
-            }
+            let first = request.headers["if-range"] == tag ? request.firstByte ?? 0 : 0
             let rest = content[first...]
             var head = first > 0 ? "HTTP/1.1 206 Part\r\n" : "HTTP/1.1 200 OK\r\n"
             if first > 0 { head += "Content-Range: bytes \(first)-\(content.count - 1)/\(content.count)\r\n" }
@@ -39,64 +29,54 @@ struct DownloadTests {
     @Test("A download with the method HEAD has no file")
     func head() async throws {
         let server = try LoopbackServer { _ in [.text("HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n")] }
-        defer { server.stop() }
         var request = URLRequest(url: server.url())
         request.httpMethod = "HEAD"
         #expect(try await queue.run(DownloadTaskOperation(request, to: destination)).response.status == 200)
-        #expect(names.isEmpty)
+        #expect(folder.names.isEmpty)
     }
 
     @Test("A file is loaded, replaces the one that is there, and leaves nothing beside it")
     func download() async throws {
         let server = try server(tag: { _ in "\"1\"" }, breaks: [])
-        defer { server.stop() }
         try Data("old".utf8).write(to: destination)
         let operation = DownloadTaskOperation(server.url(), to: destination)
         let output = try await queue.run(operation)
         #expect(try Data(contentsOf: output.file) == content)
-        #expect(names == ["file"])
+        #expect(folder.names == ["file"])
         #expect(operation.progress.fractionCompleted == 1)
     }
 
     @Test("A download that has broken off goes on where it stopped")
     func resumed() async throws {
         let server = try server(tag: { _ in "\"1\"" }, breaks: [100_000, 50_000])
-        defer { server.stop() }
         let policy = RetryPolicy(maximumAttempts: 3, backoff: .none)
         let url = server.url()
         let retry = RetryOperation(policy, name: "file") { [destination] _ in DownloadTaskOperation(to: destination) }
         _ = try await queue.run(retry.with(input: URLRequest(url: url)))
         #expect(try Data(contentsOf: destination) == content)
         #expect(server.requests.map { $0.headers["range"] } == [nil, "bytes=100000-", "bytes=150000-"])
-        #expect(names == ["file"])
+        #expect(folder.names == ["file"])
     }
 
     @Test("A download starts over if the file has changed on the server")
     func changed() async throws {
         let server = try server(tag: { "\"\($0)\"" }, breaks: [100_000])
-        defer { server.stop() }
-        await #expect(throws: TransferError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        }
-        #expect(names == ["file.partial", "file.partial-note"])
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(try Data(contentsOf: destination) == content)
+        await folder.breakOff(server)
+        #expect(folder.names == ["file.partial", "file.partial-note"])
+        try await folder.download(content, from: server)
         #expect(server.requests[1].headers["range"] == "bytes=100000-")
     }
 
     @Test("A download from elsewhere that fails leaves what has come from the first place", arguments: [nil, 404])
     func otherPlace(_ status: Int?) async throws {
         let server = try server(tag: { _ in "\"1\"" }, breaks: [100_000])
-        defer { server.stop() }
         let mirror = try LoopbackServer { _ in [status.map { .response($0) } ?? .close] }
-        defer { mirror.stop() }
         for place in [server, mirror] {
             await #expect(throws: (any Error).self) {
                 try await queue.run(DownloadTaskOperation(place.url(), to: destination))
             }
         }
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(try Data(contentsOf: destination) == content)
+        try await folder.download(content, from: server)
         #expect(server.requests.last?.headers["range"] == "bytes=100000-")
     }
 
@@ -105,52 +85,8 @@ struct DownloadTests {
         arguments: [nil, "W/\"1\""])
     func notResumable(_ tag: String?) async throws {
         let server = try server(tag: { _ in tag }, breaks: [100_000])
-        defer { server.stop() }
-        await #expect(throws: TransferError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        }
-        #expect(names.isEmpty)
-    }
-
-    @Test("A part that the server cannot complete is thrown away, and the download starts over", arguments: [416, 206])
-    func refusedRange(_ status: Int) async throws {
-        let server = try LoopbackServer { [content] request in
-            if request.number == 1 {
-                return [
-                    .text("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\nhello"), .close,
-                ]
-            }
-            if request.headers["range"] != nil {
-                return [.response(status, headers: ["Content-Range": "bytes 0-4/5"], Data("wrong".utf8))]
-            }
-            return [.response(content)]
-        }
-        defer { server.stop() }
-        await #expect(throws: TransferError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        }
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(try Data(contentsOf: destination) == content)
-        #expect(server.requests.count == 3)
-    }
-
-    @Test("Nothing is left of a part that was thrown away, if the server has no other file")
-    func nothingLeft() async throws {
-        let server = try LoopbackServer { [content] request in
-            if request.number == 1 {
-                return [
-                    .text("HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\nhello"), .close,
-                ]
-            }
-            return [.response(request.headers["range"] == nil ? 304 : 416)]
-        }
-        defer { server.stop() }
-        await #expect(throws: TransferError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        }
-        let output = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(output.response.status == 304)
-        #expect(names.isEmpty)
+        await folder.breakOff(server)
+        #expect(folder.names.isEmpty)
     }
 
     /// The head of an answer with the bytes from `first` to `last` of the content.
@@ -167,25 +103,21 @@ struct DownloadTests {
     func partOfTheRest(_ isResumed: Bool, hasTotals: Bool) async throws {
         let server = try LoopbackServer { [content] request in
             if isResumed, request.number == 1 {
-                let head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\n"
-                return [.text(head), .bytes(content.prefix(30_000)), .close]
+                return [.head(content.count), .bytes(content.prefix(30_000)), .close]
             }
-            let first = request.headers["range"].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
+            let first = request.firstByte ?? 0
             let part = content[first..<min(first + 80_000, content.count)]
             let hasTotal = hasTotals || request.number == (isResumed ? 2 : 1)
             let length = "Content-Length: \(part.count)\r\n"
             return [head(first, part.endIndex - 1, hasTotal: hasTotal, more: length), .bytes(Data(part))]
         }
-        defer { server.stop() }
         if isResumed {
-            await #expect(throws: TransferError.self) {
-                try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-            }
+            await folder.breakOff(server)
         }
         let operation = DownloadTaskOperation(server.url(), to: destination)
         _ = try await queue.run(operation)
         #expect(try Data(contentsOf: destination) == content)
-        #expect(operation.progress.fractionCompleted == 1 && names == ["file"])
+        #expect(operation.progress.fractionCompleted == 1 && folder.names == ["file"])
         let ranges = isResumed ? [nil, 30_000, 110_000, 190_000] : [nil, 80_000, 160_000]
         #expect(server.requests.map { $0.headers["range"] } == ranges.map { $0.map { "bytes=\($0)-" } })
     }
@@ -193,20 +125,16 @@ struct DownloadTests {
     @Test("A part that ends before its range does is an error, and the next download goes on")
     func shortRange() async throws {
         let server = try LoopbackServer { [content] request in
-            let first = request.headers["range"].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
+            let first = request.firstByte ?? 0
             let head = head(first, content.count - 1, more: "Connection: close\r\n")
             return [head, .bytes(Data(content[first...].prefix(request.number < 3 ? 50_000 : .max))), .close]
         }
-        defer { server.stop() }
         for _ in 0..<2 {
-            let error = await #expect(throws: TransferError.self) {
-                try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-            }
+            let error = await folder.breakOff(server)
             #expect(error?.isTransient == true)
             #expect(error?.localizedDescription.hasSuffix("only a part of the file came.") == true)
         }
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(try Data(contentsOf: destination) == content)
+        try await folder.download(content, from: server)
         #expect(server.requests.map { $0.headers["range"] } == [nil, "bytes=50000-", "bytes=100000-"])
     }
 
@@ -217,11 +145,8 @@ struct DownloadTests {
         let server = try LoopbackServer { _ in
             [head(first, last, tag: tag, more: "Content-Length: 5\r\n"), .text("hello")]
         }
-        defer { server.stop() }
         try Data("old".utf8).write(to: destination)
-        await #expect(throws: TransferError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        }
+        await folder.breakOff(server)
         #expect(try String(contentsOf: destination, encoding: .utf8) == "old")
         #expect(server.requests.count == 1)
     }
@@ -233,7 +158,6 @@ struct DownloadTests {
             return request.number == 1
                 ? [head, .bytes(content[1_000..<1_500]), .close] : [head, .bytes(content[1_000..<2_000])]
         }
-        defer { server.stop() }
         var request = URLRequest(url: server.url())
         request.setValue("bytes=1000-1999", forHTTPHeaderField: "Range")
         // Left by a download of the whole.
@@ -243,7 +167,7 @@ struct DownloadTests {
         await #expect(throws: TransferError.self) {
             try await queue.run(DownloadTaskOperation(request, to: destination))
         }
-        #expect(names.isEmpty)
+        #expect(folder.names.isEmpty)
         _ = try await queue.run(DownloadTaskOperation(request, to: destination))
         #expect(try Data(contentsOf: destination) == content[1_000..<2_000])
         #expect(server.requests.allSatisfy { $0.headers["range"] == "bytes=1000-1999" })
@@ -252,14 +176,13 @@ struct DownloadTests {
     @Test("A status of 400 or more leaves the destination as it was")
     func errorStatus() async throws {
         let server = try LoopbackServer { _ in [.response(404, Data("none".utf8))] }
-        defer { server.stop() }
         try Data("old".utf8).write(to: destination)
         let error = await #expect(throws: HTTPError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
+            try await folder.download(from: server)
         }
         #expect(error?.body == Data("none".utf8))
         #expect(try String(contentsOf: destination, encoding: .utf8) == "old")
-        #expect(names == ["file"])
+        #expect(folder.names == ["file"])
     }
 
     @Test(
@@ -273,7 +196,6 @@ struct DownloadTests {
             default: [.text("HTTP/1.1 \(status) Reason\r\nETag: \"2\"\r\n\r\n")]
             }
         }
-        defer { server.stop() }
         try Data("old".utf8).write(to: destination)
         try Data("half".utf8).write(to: folder.url.appendingPathComponent("file.partial"))
         var request = URLRequest(url: server.url())
@@ -283,26 +205,17 @@ struct DownloadTests {
             #expect(output.response.status == status)
             #expect(try String(contentsOf: output.file, encoding: .utf8) == "old")
         }
-        #expect(names == ["file", "file.partial"])
+        #expect(folder.names == ["file", "file.partial"])
         #expect(server.requests.count == 2)
     }
 
     @Test("A cancelled download keeps what has come, and the next one goes on")
     func cancelled() async throws {
-        let (reached, gate) = (Gate(), Gate())
+        let (reached, never) = (Gate(), Gate())
         let server = try LoopbackServer { [content] request in
-            if request.headers["range"] != nil {
-                let first = Int(request.headers["range"]!.dropFirst(6).dropLast()) ?? 0
-                let range = "bytes \(first)-\(content.count - 1)/\(content.count)"
-                return [.response(206, headers: ["Content-Range": range, "ETag": "\"1\""], Data(content[first...]))]
-            }
-            let head = "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: \(content.count)\r\n\r\n"
+            if let first = request.firstByte { return [.rest(of: content, from: first)] }
             reached.open()
-            return [.text(head), .bytes(content.prefix(50_000)), .wait(gate)]
-        }
-        defer {
-            gate.open()
-            server.stop()
+            return [.head(content.count), .bytes(content.prefix(50_000)), .wait(never)]
         }
         let first = DownloadTaskOperation(server.url(), to: destination)
         queue.addOperation(first)
@@ -310,8 +223,7 @@ struct DownloadTests {
         while first.progress.completedUnitCount < 50_000 { await Task.yield() }
         first.cancel()
         await #expect(throws: CancellationError.self) { try await first.finished() }
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(try Data(contentsOf: destination) == content)
+        try await folder.download(content, from: server)
         #expect(server.requests.last?.headers["range"] == "bytes=50000-")
     }
 

@@ -2,7 +2,7 @@
 import OperationKitNetwork
 import OperationKitTestSupport
 
-@Suite("Faults of Foundation that requests live with", .hangGuard)
+@Suite("Faults of Foundation that requests live with", .hangGuard, .stopsServers)
 struct FoundationFaultTests {
     @Test(
         "A server that closes inside the header ends the program: remove the warning from the documentation once it does not"
@@ -42,7 +42,6 @@ struct FoundationFaultTests {
         let server = try LoopbackServer { _ in
             [.text("HTTP/1.1 200 OK\r\nContent-Length: \(Int64.max / 2)\r\n\r\nhello"), .close]
         }
-        defer { server.stop() }
         await #expect(throws: TransferError.self) { try await OperationQueue().run(DataTaskOperation(server.url())) }
     }
 }

@@ -2,12 +2,8 @@ import OperationKitTestSupport
 
 @testable import OperationKitNetwork
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// What Foundation gets wrong on Linux.
-@Suite("Bodies of requests", .hangGuard)
+@Suite("Bodies of requests", .hangGuard, .stopsServers)
 struct RequestBodyTests {
     private let queue = OperationQueue()
     private let folder = TemporaryFolder()
@@ -30,7 +26,6 @@ struct RequestBodyTests {
         "The header says how long the file is, and of what type only if the request does", arguments: ["PUT", "POST"])
     func header(method: String) async throws {
         let server = try LoopbackServer { _ in [.response()] }
-        defer { server.stop() }
         for count in [0, 1, 100_000] {
             try await queue.run(upload(count, to: server, method))
             let request = try #require(server.requests.last)
@@ -42,7 +37,6 @@ struct RequestBodyTests {
     @Test("An upload can be cancelled, or expire, at any moment of its beginning", arguments: [false, true])
     func cancelled(byTimeout: Bool) async throws {
         let server = try LoopbackServer { _ in [.response()] }
-        defer { server.stop() }
         for round in 0..<TestExtent.choose(60, long: 2_000) {
             let upload = try upload(1_000, to: server)
             let moment = Duration.microseconds(round % 40 * 50 + 1)
@@ -59,7 +53,6 @@ struct RequestBodyTests {
     @Test("A server that stops reading in the middle of a file is an error")
     func refused() async throws {
         let server = try LoopbackServer(reading: .heads) { _ in [.reset] }
-        defer { server.stop() }
         for _ in 0..<TestExtent.choose(5, long: 100) {
             let upload = try upload(8 << 20, to: server)
             let error = await #expect(throws: TransferError.self) { try await queue.run(upload) }
@@ -102,7 +95,6 @@ struct RequestBodyTests {
         let hasShrunk = Gate()
         // The server does not read the body before, which is more than the system keeps for it.
         let server = try LoopbackServer(reading: .heads) { _ in [.wait(hasShrunk), .drain] }
-        defer { server.stop() }
         let upload = try upload(32 << 20, to: server)
         upload.start()
         await eventually("nothing is sent") { upload.progress.completedUnitCount > 0 }
@@ -116,7 +108,6 @@ struct RequestBodyTests {
     func growing() async throws {
         let hasGrown = Gate()
         let server = try LoopbackServer { _ in [.wait(hasGrown), .response()] }
-        defer { server.stop() }
         let upload = try upload(1_000, to: server)
         upload.start()
         let handle = try FileHandle(forWritingTo: folder.url.appendingPathComponent("source"))
@@ -142,7 +133,6 @@ struct RequestBodyTests {
             if body == .file { try? Data(count: 200_000).write(to: file) }
             return [.close]
         }
-        defer { server.stop() }
         var post = URLRequest(url: server.url())
         post.httpMethod = "POST"
         var count = 0

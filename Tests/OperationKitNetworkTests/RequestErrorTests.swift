@@ -1,11 +1,7 @@
 import OperationKitNetwork
 import OperationKitTestSupport
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
-@Suite("Errors of requests", .hangGuard)
+@Suite("Errors of requests", .hangGuard, .stopsServers)
 struct RequestErrorTests {
     private let queue = OperationQueue()
     private static let url = URL(string: "https://ada:secret@example.com/page?token=secret")!
@@ -67,7 +63,6 @@ struct RequestErrorTests {
         ])
     func badField(_ field: String, _ value: String, _ name: String) async throws {
         let server = try LoopbackServer { _ in [.response()] }
-        defer { server.stop() }
         var request = URLRequest(url: server.url())
         // On Linux, `setValue` would ignore some of these.
         request.allHTTPHeaderFields = ["Accept": "good", field: value]
@@ -79,7 +74,6 @@ struct RequestErrorTests {
     @Test("A method that would end before its end is an error on one line, and nothing is sent")
     func badMethod() async throws {
         let server = try LoopbackServer { _ in [.response()] }
-        defer { server.stop() }
         for method in ["GET /admin HTTP/1.1\r\nX: y\r\n\r\nGET", "GET\n", "GET\0", "GÉT", "(GET)", ""] {
             var request = URLRequest(url: server.url())
             request.httpMethod = method
@@ -96,7 +90,6 @@ struct RequestErrorTests {
     @Test("Any method and field that are tokens are sent, with any value on one line")
     func tokens() async throws {
         let server = try LoopbackServer { _ in [.response()] }
-        defer { server.stop() }
         var request = URLRequest(url: server.url())
         request.httpMethod = "M-SEARCH.!#$%&'*+^_`|~9"
         request.setValue("a\tb: c", forHTTPHeaderField: "x-!#$%&'*+.^_`|~9")
@@ -112,7 +105,6 @@ struct RequestErrorTests {
                 ? [.response(307, headers: ["Location": "\(scheme)://\(request.headers["host"] ?? "")/a%20b?c"])]
                 : [.response(Data(request.path.utf8))]
         }
-        defer { server.stop() }
         let direct = try #require(URL(string: "\(scheme)://127.0.0.1:\(server.port)/a%20b?c#d"))
         var post = URLRequest(url: server.url("/first"))
         post.httpMethod = "POST"
@@ -137,7 +129,6 @@ struct RequestErrorTests {
         // In Latin-1.
         let answer = "HTTP/1.1 \(header)\r\n\r\nhello".unicodeScalars.map { UInt8($0.value) }
         let server = try LoopbackServer { _ in [.bytes(Data(answer)), .close] }
-        defer { server.stop() }
         let retry = RetryOperation(RetryPolicy.http, name: "page") { _ in DataTaskOperation() }
         let error = await #expect(throws: TransferError.self) {
             try await OperationQueue().run(retry.with(input: URLRequest(url: server.url())))

@@ -2,11 +2,7 @@ import OperationKitTestSupport
 
 @testable import OperationKitNetwork
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
-@Suite("Requests that are tried again", .hangGuard)
+@Suite("Requests that are tried again", .hangGuard, .stopsServers)
 struct RequestRetryTests {
     private let queue = OperationQueue()
 
@@ -15,13 +11,11 @@ struct RequestRetryTests {
         let server = try LoopbackServer { request in
             request.number < 3 ? [.response(503, headers: ["Retry-After": "0"])] : [.response(Data("at last".utf8))]
         }
-        defer { server.stop() }
         let retry = RetryOperation(.http, name: "page") { _ in DataTaskOperation() }
         #expect(try await queue.run(retry.with(input: URLRequest(url: server.url()))).text == "at last")
 
         let post = RetryOperation(.http, name: "post") { _ in DataTaskOperation() }
         let failing = try LoopbackServer { _ in [.response(503)] }
-        defer { failing.stop() }
         var request = URLRequest(url: failing.url())
         request.httpMethod = "POST"
         await #expect(throws: HTTPError.self) { try await queue.run(post.with(input: request)) }
@@ -46,7 +40,6 @@ struct RequestRetryTests {
     func retriedTimeout() async throws {
         let never = Gate()
         let server = try LoopbackServer { _ in [.wait(never)] }
-        defer { server.stop() }
         let retry = RetryOperation(.http, name: "page") { _ in
             let operation = DataTaskOperation()
             operation.timeout = .milliseconds(50)
@@ -61,7 +54,6 @@ struct RequestRetryTests {
     @Test("A delay that a server asks for ends a retry if it would pass the whole time")
     func retryTooLate() async throws {
         let server = try LoopbackServer { _ in [.response(429, headers: ["Retry-After": "3600"])] }
-        defer { server.stop() }
         var policy = RetryPolicy.http
         policy.maximumTotalTime = .seconds(60)
         let retry = RetryOperation(policy, name: "page") { _ in DataTaskOperation() }

@@ -2,18 +2,13 @@ import OperationKitTestSupport
 
 @testable import OperationKitNetwork
 
-#if canImport(FoundationNetworking)
-import FoundationNetworking
-#endif
-
 /// Downloads that go on, and servers that answer to that in odd ways.
-@Suite("Resumed downloads", .hangGuard)
+@Suite("Resumed downloads", .hangGuard, .stopsServers)
 struct ResumedDownloadTests {
-    private let queue = OperationQueue()
     private let folder = TemporaryFolder()
     private let content = Data.sample
 
-    private var destination: URL { folder.url.appendingPathComponent("file") }
+    private var destination: URL { folder.destination }
 
     /// A server whose first answer breaks off after 50,000 bytes.
     private func server(
@@ -27,16 +22,9 @@ struct ResumedDownloadTests {
         }
     }
 
-    private func breakOff(_ server: LoopbackServer) async {
-        await #expect(throws: TransferError.self) {
-            try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        }
-    }
-
     /// Downloads again, which loads all of it, and asks for these bytes.
     private func complete(_ server: LoopbackServer, asking ranges: [Int?]) async throws {
-        _ = try await queue.run(DownloadTaskOperation(server.url(), to: destination))
-        #expect(try Data(contentsOf: destination) == content)
+        try await folder.download(content, from: server)
         #expect(server.requests.dropFirst().map { $0.headers["range"] } == ranges.map { $0.map { "bytes=\($0)-" } })
         #expect(folder.names == ["file"])
     }
@@ -46,13 +34,12 @@ struct ResumedDownloadTests {
     @Test("The rest of a file is added also if the server calls it a whole one", arguments: [100_000, 200_000])
     func restAsWhole(_ size: Int) async throws {
         let server = try server { [content] request in
-            let first = request.headers["range"].flatMap { Int($0.dropFirst(6).dropLast()) } ?? 0
+            let first = request.firstByte ?? 0
             let part = content[first..<min(first + size, content.count)]
             let range = "bytes \(first)-\(part.endIndex - 1)/\(content.count)"
             return [.response(headers: ["Content-Range": range, "ETag": "\"1\""], Data(part))]
         }
-        defer { server.stop() }
-        await breakOff(server)
+        await folder.breakOff(server)
         try await complete(server, asking: size == 100_000 ? [50_000, 150_000] : [50_000])
     }
 
@@ -65,9 +52,29 @@ struct ResumedDownloadTests {
             let fields = ["Content-Range": range, "ETag": "\"1\""]
             return [.response(isResumed ? status : 200, headers: fields, content)]
         }
-        defer { server.stop() }
-        await breakOff(server)
+        await folder.breakOff(server)
         try await complete(server, asking: [50_000, nil])
+    }
+
+    @Test(
+        "A part that the server cannot complete, or that is none of the file, is thrown away, and the download starts over",
+        arguments: [(416, "0-4/5", "1", 5), (206, "0-4/5", "1", 5), (206, "50000-199999/200000", "2", 150_000)])
+    func refusedRange(_ status: Int, _ range: String, _ tag: String, _ count: Int) async throws {
+        let server = try server { [content] request in
+            if request.headers["range"] == nil { return [.response(content)] }
+            let fields = ["Content-Range": "bytes \(range)", "ETag": "\"\(tag)\""]
+            return [.response(status, headers: fields, Data(count: count))]
+        }
+        await folder.breakOff(server)
+        try await complete(server, asking: [50_000, nil])
+    }
+
+    @Test("Nothing is left of a part that was thrown away, if the server has no other file")
+    func nothingLeft() async throws {
+        let server = try server { [.response($0.headers["range"] == nil ? 304 : 416)] }
+        await folder.breakOff(server)
+        #expect(try await folder.download(from: server).response.status == 304)
+        #expect(folder.names.isEmpty)
     }
 
     // MARK: - Dates
@@ -83,8 +90,7 @@ struct ResumedDownloadTests {
     func dates(_ fields: [String], _ date: String?, _ validator: String?) async throws {
         let fields = fields + ["Last-Modified: \(Self.changed)"] + (date.map { ["Date: \($0)"] } ?? [])
         let server = try server(fields) { [content] _ in [.response(content)] }
-        defer { server.stop() }
-        await breakOff(server)
+        await folder.breakOff(server)
         #expect(folder.names == (validator == nil ? [] : ["file.partial", "file.partial-note"]))
         try await complete(server, asking: [validator == nil ? nil : 50_000])
         #expect(server.requests.last?.headers["if-range"] == validator)
@@ -98,8 +104,7 @@ struct ResumedDownloadTests {
             let fields = ["Content-Range": range, "Last-Modified": Self.later, "Date": Self.later]
             return [.response(206, headers: fields, Data(count: content.count - 50_000))]
         }
-        defer { server.stop() }
-        await breakOff(server)
+        await folder.breakOff(server)
         try await complete(server, asking: [50_000, nil])
     }
 
@@ -115,12 +120,10 @@ struct ResumedDownloadTests {
     func informational(_ step: LoopbackServer.Step) async throws {
         let server = try server { [content] request in
             if request.number == 2 { return [step, .close] }
-            let fields = ["Content-Range": "bytes 50000-\(content.count - 1)/\(content.count)", "ETag": "\"1\""]
-            return [Self.hints, Self.hints, .response(206, headers: fields, Data(content[50_000...]))]
+            return [Self.hints, Self.hints, .rest(of: content, from: 50_000)]
         }
-        defer { server.stop() }
-        await breakOff(server)
-        await breakOff(server)
+        await folder.breakOff(server)
+        await folder.breakOff(server)
         try await complete(server, asking: [50_000, 50_000])
     }
 

@@ -1,10 +1,9 @@
 #if os(Linux)
-import FoundationNetworking
 import OperationKitNetwork
 import OperationKitProcess
 import OperationKitTestSupport
 
-@Suite("Requests over TLS", .hangGuard)
+@Suite("Requests over TLS", .hangGuard, .stopsServers)
 struct SecureRequestTests {
     private let queue = OperationQueue()
 
@@ -25,7 +24,6 @@ struct SecureRequestTests {
     @Test("A connection that does not become secure is an error that names the request", arguments: Fault.allCases)
     func handshake(_ fault: Fault) async throws {
         let server = try LoopbackServer(reading: .nothing) { _ in fault.steps }
-        defer { server.stop() }
         let error = await #expect(throws: TransferError.self) {
             try await queue.run(DataTaskOperation(secure(server)))
         }
@@ -43,7 +41,6 @@ struct SecureRequestTests {
             reached.open()
             return [.wait(never)]
         }
-        defer { server.stop() }
         let operation = DataTaskOperation(secure(server))
         queue.addOperation(operation)
         await reached.opened()
