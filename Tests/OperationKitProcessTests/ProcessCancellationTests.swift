@@ -37,20 +37,12 @@ struct ProcessCancellationTests {
 
     @Test("A program that is asked to end is asked once")
     func once() async throws {
-        let (lines, begun) = (Shared<[String]>([]), Gate())
         let operation = shell("trap 'echo asked' TERM; echo begun; while true; do sleep 0.02; done")
         operation.terminationGracePeriod = .milliseconds(300)
-        operation.standardOutput = .lines { line in
-            lines.change { $0.append(line) }
-            begun.open()
-        }
-        queue.addOperation(operation)
-        await begun.opened()
-        await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<4 { group.addTask { operation.cancel() } }
-        }
+        let lines = await begin(operation)
+        await concurrently(Array(repeating: { operation.cancel() }, count: 4))
         await #expect(throws: CancellationError.self) { try await operation.finished() }
-        #expect(lines.value == ["begun", "asked"])
+        #expect(lines.events == ["begun", "asked"])
     }
 
     @Test("What a program has left behind is ended if its operation is cancelled later", arguments: [false, true])
@@ -101,42 +93,28 @@ struct ProcessCancellationTests {
         }
     }
 
-    @Test("A second request to end sends no signal")
-    func secondRequest() async throws {
+    @Test(
+        "A second request to end sends no signal, and a program whose grace period is negative is killed immediately",
+        arguments: [true, false])
+    func signals(isSecond: Bool) async throws {
         let child = try launched("trap '' TERM; kill -STOP $$; exec sleep 100", to: .discarded)
         let program = Program(number: child.processID)
         await eventually("it has not stopped") { program.isStopped }
-        child.terminate(gracePeriod: .seconds(2))
-        child.terminate(gracePeriod: .zero)
+        child.terminate(gracePeriod: .seconds(isSecond ? 2 : -1))
+        if isSecond { child.terminate(gracePeriod: .zero) } else { kill(program.number, SIGCONT) }
         kill(program.number, SIGINT)
         var status: Int32 = 0
         #expect(unsafe waitpid(program.number, &status, 0) == program.number)
-        #expect(status & 0x7f == SIGINT)
-    }
-
-    @Test("A program whose grace period is negative is killed immediately")
-    func negativeGracePeriod() async throws {
-        let child = try launched("trap '' TERM; kill -STOP $$; exec sleep 100", to: .discarded)
-        let program = Program(number: child.processID)
-        await eventually("it has not stopped") { program.isStopped }
-        child.terminate(gracePeriod: .seconds(-1))
-        kill(program.number, SIGCONT)
-        kill(program.number, SIGINT)
-        var status: Int32 = 0
-        #expect(unsafe waitpid(program.number, &status, 0) == program.number)
-        #expect(status & 0x7f == SIGKILL)
+        #expect(status & 0x7f == (isSecond ? SIGINT : SIGKILL))
     }
 
     @Test("A grace period that the clock could not count to is one of a century")
     func endlessGracePeriod() async {
         await #expect(processExitsWith: .success) {
-            let begun = Gate()
             // The end of the period is waited for meanwhile.
             let operation = shell("trap 'sleep 0.2; exit 0' TERM; echo; while true; do sleep 0.02; done")
-            operation.standardOutput = .lines { _ in begun.open() }
             operation.terminationGracePeriod = .seconds(Int64.max) * 2
-            operation.start()
-            await begun.opened()
+            await begin(operation)
             operation.cancel()
             try? await operation.finished()
         }
@@ -195,11 +173,9 @@ struct ProcessCancellationTests {
     func noDescriptors() async {
         await #expect(processExitsWith: .success) {
             let script = "trap '' TERM; sleep 10 & trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done"
-            let (operation, ready) = (ProcessOperation("sh", ["-c", script]), Gate())
-            operation.standardOutput = .lines { _ in ready.open() }
+            let operation = shell(script)
             operation.terminationGracePeriod = .milliseconds(500)
-            operation.start()
-            await ready.opened()
+            await begin(operation)
             var limit = rlimit(rlim_cur: 100, rlim_max: 100)
             unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
             while dup(0) >= 0 {}

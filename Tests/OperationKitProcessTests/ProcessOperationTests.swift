@@ -146,11 +146,8 @@ struct ProcessOperationTests {
     @Test("A status other than zero is an error with the command, the status and the end of standard error")
     func failingStatus() async throws {
         let error = try await failure(of: shell("echo 'no such thing' >&2; exit 3"))
-        guard case .failed(let command, .exited(3), "no such thing") = error else {
-            Issue.record("\(error)")
-            return
-        }
-        #expect(command == #"sh -c 'echo '\''no such thing'\'' >&2; exit 3'"#)
+        let command = #"sh -c 'echo '\''no such thing'\'' >&2; exit 3'"#
+        #expect(error == .failed(command: command, termination: .exited(3), standardError: "no such thing"))
         #expect(ProcessOperation("sh", ["-c", "a\\b\r\n'c'"]).name == #"sh -c $'a\\b\r\n\'c\''"#)
         #expect(error.localizedDescription.hasSuffix("exited with status 3: no such thing"))
     }
@@ -221,26 +218,15 @@ struct ProcessOperationTests {
         #expect(error.localizedDescription.count < 600)
     }
 
-    @Test("A file for the output that cannot be opened is an error")
-    func badFile() async throws {
-        let operation = ProcessOperation("true")
-        operation.standardOutput = .file(URL(fileURLWithPath: "/missing/file"))
-        #expect(
-            try await failure(of: operation) == .invalidOutput(command: "true", path: "/missing/file", code: ENOENT))
-    }
-
     // MARK: - Cancelling
 
     @Test(
         "A program that is deaf to the request is ended after the grace period",
         arguments: [Duration.zero, .milliseconds(200)])
     func deaf(_ gracePeriod: Duration) async throws {
-        let started = Gate()
         let operation = shell("trap '' TERM; echo started; while true; do sleep 0.05; done")
         operation.terminationGracePeriod = gracePeriod
-        operation.standardOutput = .lines { _ in started.open() }
-        queue.addOperation(operation)
-        await started.opened()
+        await begin(operation)
         let time = ContinuousClock.now
         operation.cancel()
         await #expect(throws: CancellationError.self) { try await operation.finished() }
@@ -294,6 +280,19 @@ struct ProcessOperationTests {
 
 /// An operation that runs a script.
 func shell(_ script: String) -> ProcessOperation { ProcessOperation("sh", ["-c", script]) }
+
+/// Begins an operation, and returns the lines that its program writes when there is one.
+@discardableResult
+func begin(_ operation: ProcessOperation) async -> EventLog {
+    let (begun, lines) = (Gate(), EventLog())
+    operation.standardOutput = .lines { line in
+        lines.add(line)
+        begun.open()
+    }
+    OperationQueue().addOperation(operation)
+    await begun.opened()
+    return lines
+}
 
 /// Runs an operation, and expects it to fail.
 func failure(of operation: ProcessOperation) async throws -> ProcessError {

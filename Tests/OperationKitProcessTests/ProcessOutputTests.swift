@@ -78,16 +78,10 @@ struct ProcessOutputTests {
 
     @Test("A program that is asked to end may say how it ends, and succeed")
     func linesInTheGracePeriod() async throws {
-        let (begun, lines) = (Gate(), EventLog())
         let operation = shell(
             "trap 'echo saved; echo saved >&2; exit 0' TERM; echo begun; while true; do sleep 0.02; done")
         operation.terminationGracePeriod = .seconds(Int64.max)
-        operation.standardOutput = .lines { line in
-            lines.add(line)
-            begun.open()
-        }
-        queue.addOperation(operation)
-        await begun.opened()
+        let lines = await begin(operation)
         operation.cancel()
         try await operation.finished()
         #expect(lines.events == ["begun", "saved"])

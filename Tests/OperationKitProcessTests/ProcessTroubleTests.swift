@@ -39,12 +39,9 @@ struct ProcessTroubleTests {
         "A program that has left its group is ended, too",
         .enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/perl"), "No shell can leave its group."))
     func ownGroup() async throws {
-        let hasLeft = Gate()
         let operation = ProcessOperation(
             "perl", ["-e", "setpgrp(0, getpgrp(getppid())); $| = 1; print qq(left\\n); sleep 100"])
-        operation.standardOutput = .lines { _ in hasLeft.open() }
-        queue.addOperation(operation)
-        await hasLeft.opened()
+        await begin(operation)
         operation.cancel()
         await #expect(throws: CancellationError.self) { try await operation.value }
     }

@@ -193,12 +193,6 @@ import OperationKitTestSupport
     }
 
     @Test("With a clock whose time stands still, an operation is reported once") func standingClock() async {
-        /// A clock that returns from each sleep immediately, and whose time does not change.
-        struct StandingClock: Clock {
-            var now: ManualClock.Instant { .init(offset: .zero) }
-            var minimumResolution: Duration { .zero }
-            func sleep(until deadline: ManualClock.Instant, tolerance: Duration?) async throws {}
-        }
         let (log, reported) = (EventLog(), Gate())
         let watcher = StallWatcher(threshold: .seconds(30), clock: StandingClock()) { report in
             log.add(report.name)

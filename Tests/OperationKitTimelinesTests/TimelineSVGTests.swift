@@ -191,14 +191,11 @@ import FoundationXML
     // MARK: - Documentation
 
     @Test("The picture in the documentation is what the code draws") func picture() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
         let path = "Sources/OperationKitTimelines/OperationKitTimelines.docc/Resources/timeline.svg"
         let drawing = OperationTimeline.picture.svg(width: 800, title: "A timeline of an import")
-        if ProcessInfo.processInfo.environment["UPDATE_PICTURES"] != nil {
-            try Data(drawing.utf8).write(to: root.appendingPathComponent(path))
-        }
-        let isCurrent = try Data(contentsOf: root.appendingPathComponent(path)) == Data(drawing.utf8)
+        let file = BuildProducts.repository.appendingPathComponent(path)
+        if ProcessInfo.processInfo.environment["UPDATE_PICTURES"] != nil { try Data(drawing.utf8).write(to: file) }
+        let isCurrent = try Data(contentsOf: file) == Data(drawing.utf8)
         #expect(isCurrent, "To draw \(path) again, run: UPDATE_PICTURES=1 swift test --filter TimelineSVGTests")
     }
 }
