@@ -86,7 +86,7 @@ public final class CollectionRun<CollectionType: Sendable>: IOOperation<[Collect
             if endCall(unitCount: work.source.count ?? 0, driver) { driver.cancel() }
             driver.start { slots, _ in self.finish(slots: slots) }
         case .failure(let error)?:
-            finish(slots: [error]) { _, _ in .failure(error) }
+            finish(slots: [error], failure: error)
         case nil:
             _ = endCall(unitCount: input.count, nil)
         }
@@ -156,11 +156,9 @@ extension CollectionRun {
         do throws(CoordinationError) {
             let batchSize = try CollectionStrategy(of: object).batchSize
             let count = batchCount(input?.count ?? 0, size: batchSize)
-            let slots: [(any Error)?] = Array(repeating: failure ?? CancellationError(), count: count)
-            if let failure { finish(slots: slots) { _, _ in .failure(failure) } } else { finish(slots: slots) }
+            finish(slots: Array(repeating: failure ?? CancellationError(), count: count), failure: failure)
         } catch {
-            let error = failure ?? error
-            finish(slots: [error]) { _, _ in .failure(error) }
+            finish(slots: [failure ?? error], failure: failure ?? error)
         }
     }
 }
@@ -168,18 +166,11 @@ extension CollectionRun {
 // MARK: - The outcome
 
 extension CollectionRun {
-    fileprivate func finish(slots: [(any Error)?]) {
+    /// Finishes the operation after its batches, with an error of its own or with their failures. The first call decides:
+    /// a type's own implementation may report its end repeatedly.
+    fileprivate func finish(slots: [(any Error)?], failure: (any Error)? = nil) {
         let failures = SuboperationError.failures(of: slots, noun: noun)
         let name = displayName
-        finish(slots: slots) { isCancelled, reason in
-            CompoundOperationError.outcome(
-                name: name, ChildFailures(errors: failures), isCancelled: isCancelled, reason: reason)
-        }
-    }
-
-    /// Finishes the operation after its batches. The first call decides: a type's own implementation may report its end
-    /// repeatedly.
-    private func finish(slots: [(any Error)?], own: OwnResult<Void>) {
         let isFirst = lock.withLock {
             if stage == .finished { return false }
             stage = .finished
@@ -189,7 +180,13 @@ extension CollectionRun {
         }
         guard isFirst else { return }
         reportProgress()
-        Trampoline.run { childrenFinished(&$0, own: own) }
+        Trampoline.run {
+            childrenFinished(&$0) { isCancelled, reason in
+                if let failure { return .failure(failure) }
+                return CompoundOperationError.outcome(
+                    name: name, ChildFailures(errors: failures), isCancelled: isCancelled, reason: reason)
+            }
+        }
     }
 
     /// Ends the run soon, because the completion that a type's own implementation was given has been released.
