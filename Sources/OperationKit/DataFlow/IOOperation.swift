@@ -122,7 +122,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
         if let input = givenInput { return input }
         finish(withError: missingInput)
         // A composite may have started to wait for its children.
-        if children != nil { perform(.drain) }
+        if isComposite { perform(.drain) }
         return nil
     }
 

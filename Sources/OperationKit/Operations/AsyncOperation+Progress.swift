@@ -66,7 +66,7 @@ extension AsyncOperation: ProgressReporting {
         var next: CompositeFraction? = (self, fraction)
         while let (operation, fraction) = next {
             let (progress, parent) = operation.withState { ($0.progress, $0.parent) }
-            if operation.children != nil { progress?.publish(fraction, of: unitCount) }
+            if operation.isComposite { progress?.publish(fraction, of: unitCount) }
             next = parent?.childProgressed(operation, to: fraction)
             unitCount = OperationProgress.fineUnitCount
         }
@@ -86,7 +86,7 @@ extension Operation {
         }
         while let (operation, children) = composites.popLast() {
             if composites.isEmpty { return operation.progressed(to: children.fraction, of: children.unitCount) }
-            _ = operation.withState { $0.parent }?.childProgressed(operation, to: children.fraction)
+            _ = operation.parent?.childProgressed(operation, to: children.fraction)
         }
     }
 }

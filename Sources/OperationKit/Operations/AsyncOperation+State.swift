@@ -55,10 +55,9 @@ extension AsyncOperation {
 extension AsyncOperation {
     /// Whether `main()` has been called, or is about to be.
     package var hasReachedMain: Bool { withState(\.lifecycle.reachedMain) }
-}
 
-// What a composite needs of its children, and of the operations that these depend on.
-extension AsyncOperation {
+    // What a composite needs of its children, and of the operations that these depend on.
+
     /// Notifies an observer once, when the operation finishes, unless its end has been announced already.
     ///
     /// - Returns: The outcome, if it has been announced. Then the observer is not notified.

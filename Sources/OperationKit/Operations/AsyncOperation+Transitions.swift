@@ -48,7 +48,7 @@ extension AsyncOperation {
                 }
                 send(cancelled)
                 for action in actions { perform(action, &list) }
-                withState { $0.parent }?.childWasCancelled(self)
+                parent?.childWasCancelled(self)
             case .repeatSuperclassCancel:
                 super.cancel()
                 next = withState { $0.lifecycle.cancelChildrenIfUnfinished }
@@ -130,9 +130,7 @@ extension AsyncOperation {
         if releasesDependencies { detachFromDependencies() }
         for observer in observers { observer.operationFinished(self, error: error, &list) }
     }
-}
 
-extension AsyncOperation {
     /// Ends the operation. `onAcceptance` is called with the lock held, to store what belongs to the outcome.
     @discardableResult
     func finish(with outcome: Lifecycle.Outcome, onAcceptance: () -> Void = {}) -> Bool {

@@ -91,8 +91,10 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Whether the operation consists of others.
     package final var isComposite: Bool { children != nil }
 
+    /// The children that the operation is one of.
+    final var parent: (any ChildGroup)? { withState { $0.parent } }
     /// The composite that the operation is a child of.
-    package final var enclosingComposite: AsyncOperation? { withState { $0.parent }?.operation }
+    package final var enclosingComposite: AsyncOperation? { parent?.operation }
 
     /// Makes the operation a composite, in its initializer. Attach the group to it next.
     ///
@@ -310,9 +312,6 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// What this operation is called in messages if it has no name, unless that is the title of its class.
     var ownTitle: String? { nil }
-
-    /// What this operation is called in messages if it has no name.
-    package final var titleInMessages: String { ownTitle ?? type(of: self).typeTitle }
 
     /// Why the work can't begin, as far as that can be told before it would. So it uses nothing of what it requires.
     var startProblem: (any Error)? { nil }

@@ -110,7 +110,7 @@ extension Operation {
 
     /// Whether the operation is part of a group. `false` for a foreign operation.
     func isPart(of group: any ChildGroup) -> Bool {
-        (self as? AsyncOperation)?.withState { $0.parent } === group
+        (self as? AsyncOperation)?.parent === group
     }
 
     /// The composites that the operation is inside of, the nearest first.
@@ -151,7 +151,7 @@ struct ChildSnapshot {
 // What a composite asks its group of children. A leaf has no group.
 extension AsyncOperation {
     /// Whether the children have become those of a longer chain.
-    var isConsumed: Bool { children != nil && ownChildren == nil }
+    var isConsumed: Bool { isComposite && ownChildren == nil }
 
     /// Cancels the children of a composite that must not run, and waits for them.
     func drainChildren(_ list: inout Trampoline) {

@@ -21,20 +21,21 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .released(let operation):
-            return operation.description
+            operation.description
         case .lostFinish(let error, let operation):
-            let start = operation.map { " It was started on \($0.origin), \($0.age.shortText) earlier." } ?? ""
-            return text(
-                "OperationKit: " + (error.errorDescription ?? "") + start, above: operation?.callStack ?? [])
+            text(
+                "OperationKit: " + error.eventText
+                    + (operation.map { " It was started on \($0.origin), \($0.age.shortText) earlier." } ?? ""),
+                above: operation?.callStack ?? [])
         case .finishedAfterSuperMain(let type):
-            return "OperationKit: The call of finish had no effect on an operation of the class “\(type)”, because "
+            "OperationKit: The call of finish had no effect on an operation of the class “\(type)”, because "
                 + "the default main() had finished it before. Override it, and don't call super.main() or super.main(input:)."
         case .lateDependency(let operation, let dependency):
-            return "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
+            "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
                 + "or told to require the success of that one. "
                 + "That is ignored. Do it before the operation is added to a queue."
         case .latePolicy(let operation, let policy):
-            return "OperationKit: The operation “\(operation)” had started when it was given \(policy). "
+            "OperationKit: The operation “\(operation)” had started when it was given \(policy). "
                 + "That is ignored. Do it before the operation is added to a queue."
         }
     }

@@ -4,12 +4,12 @@ extension Operation {
     /// The name of the operation in messages: its own, or its type. Where the library has made the operation, what it
     /// was made from takes the place of the type.
     package var displayName: String {
-        ownName ?? fallbackName
+        ownName ?? titleInMessages
     }
 
     /// The name of a child in messages: its own, or its type and index.
     func displayName(at index: Int) -> String {
-        ownName ?? "\(fallbackName) \(index)"
+        ownName ?? "\(titleInMessages) \(index)"
     }
 
     /// The name that the operation was given, if it says something.
@@ -18,8 +18,10 @@ extension Operation {
         return name
     }
 
-    private var fallbackName: String {
-        (self as? AsyncOperation)?.titleInMessages ?? typeName(of: type(of: self))
+    /// What the operation is called in messages if it has no name.
+    package var titleInMessages: String {
+        guard let operation = self as? AsyncOperation else { return typeName(of: type(of: self)) }
+        return operation.ownTitle ?? type(of: operation).typeTitle
     }
 }
 

@@ -51,23 +51,7 @@ extension Operation {
         if isFinished { return .finished }
         return isExecuting ? .executing(nil) : .notStarted
     }
-}
 
-extension AsyncOperation.State {
-    fileprivate func status(of operation: AsyncOperation, at now: ContinuousClock.Instant?) -> OperationStatus {
-        let age = now.flatMap { execution?.startTime.age(at: $0) }
-        return switch lifecycle.state {
-        case .pending: .notStarted
-        case .starting: .starting
-        case .executing: .executing(age)
-        case .draining: .draining(operation.children == nil ? "work" : "children", age)
-        case .finishing: .finishing
-        case .finished: .finished
-        }
-    }
-}
-
-extension Operation {
     /// Describes the operation in one line. It is asked, so nothing may be locked.
     ///
     /// - Parameters:
@@ -85,10 +69,24 @@ extension Operation {
             parts[0] += error.isCancellation ? " as cancelled" : " with an error"
         } else if isCancelled, status != .finished {
             parts.insert("cancelled", at: 0)
-            let reason = (self as? AsyncOperation)?.cancellationReason
-            if let remark = (reason as? any ReportedError)?.remark { parts.append(remark) }
+            let reason = (self as? AsyncOperation)?.cancellationReason as? any ReportedError
+            if let remark = reason?.remark { parts.append(remark) }
         }
         return "“\(name ?? displayName)”: " + (parts + remarks).joined(separator: ", ")
+    }
+}
+
+extension AsyncOperation.State {
+    fileprivate func status(of operation: AsyncOperation, at now: ContinuousClock.Instant?) -> OperationStatus {
+        let age = now.flatMap { execution?.startTime.age(at: $0) }
+        return switch lifecycle.state {
+        case .pending: .notStarted
+        case .starting: .starting
+        case .executing: .executing(age)
+        case .draining: .draining(operation.isComposite ? "children" : "work", age)
+        case .finishing: .finishing
+        case .finished: .finished
+        }
     }
 }
 
@@ -140,8 +138,10 @@ struct WaitDescriptions {
         var parts = ["waiting for “\(chain.nearest[0])”" + others]
         if chain.length > 4 {
             // The nearest, and what it is all about.
-            parts.append("which waits for “\(chain.nearest[1])”")
-            parts.append("which waits over \(chain.length - 3) more for “\(chain.last)”")
+            parts += [
+                "which waits for “\(chain.nearest[1])”",
+                "which waits over \(chain.length - 3) more for “\(chain.last)”",
+            ]
         } else {
             parts += chain.nearest.dropFirst().map { "which waits for “\($0)”" }
         }

@@ -147,7 +147,7 @@ extension QueueSnapshot {
 extension AsyncOperation {
     /// Says why an operation has not started, if it is no child.
     fileprivate func reasonNotStarted(_ wait: String?) -> String? {
-        if wait != nil || withState({ $0.parent }) != nil { return wait }
+        if wait != nil || parent != nil { return wait }
         if let queue = KnownQueues.shared.queue(of: self) {
             let snapshot = QueueSnapshot(queue)
             return snapshot.reason(calling: "its queue “\(snapshot.name)”", wait: nil, isReady: isReady)

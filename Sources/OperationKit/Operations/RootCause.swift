@@ -32,9 +32,7 @@ struct RootCause {
         // It may have passed on the error of an operation that it required by other means.
         (name, self.error) = (error as? any NestingError)?.root ?? (source.displayName, error)
     }
-}
 
-extension RootCause {
     /// The cause of what one of several siblings kept from running, which is responsible itself, or has the cause inside it.
     func inside(_ sibling: Operation) -> RootCause {
         var cause = self

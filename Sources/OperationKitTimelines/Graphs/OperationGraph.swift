@@ -102,14 +102,15 @@ extension OperationGraph {
         func add(_ operation: Operation, name: String? = nil, parent: Int? = nil) {
             guard nodes.count < maximumCount else { return }
             positions[ObjectIdentifier(operation)] = nodes.count
-            let asyncOperation = operation as? AsyncOperation
             let isFinished = operation.isFinished
+            let outcome = operation.endingError.map(OperationTimeline.Outcome.init) ?? .success
+            let state = State(
+                isFinished ? outcome : nil, isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
+            let children = isFinished ? nil : (operation as? AsyncOperation)?.unfinishedChildren(atMost: 0)
             nodes.append(
                 Node(
-                    name: name ?? operation.displayName,
-                    typeName: asyncOperation?.titleInMessages ?? String(describing: type(of: operation)),
-                    state: State(of: operation), parent: parent,
-                    remarks: isFinished ? [] : asyncOperation?.unfinishedChildren(atMost: 0)?.remarks ?? []))
+                    name: name ?? operation.displayName, typeName: operation.titleInMessages, state: state,
+                    parent: parent, remarks: children?.remarks ?? []))
             operations.append(operation)
         }
 
@@ -117,8 +118,8 @@ extension OperationGraph {
         // Composites may be nested to any depth, so this doesn't recurse.
         var next = 0
         while next < operations.count {
-            let room = maximumCount - nodes.count
-            if let inside = (operations[next] as? AsyncOperation)?.unfinishedChildren(atMost: room) {
+            let composite = operations[next] as? AsyncOperation
+            if let inside = composite?.unfinishedChildren(atMost: maximumCount - nodes.count) {
                 omittedCount += inside.omitted
                 for (child, name) in inside.children { add(child, name: name, parent: next) }
             }
@@ -154,13 +155,5 @@ extension OperationGraph.State {
             case .skipped: .skipped
             case nil: isExecuting ? .executing : isCancelled ? .cancelled : .waiting
             }
-    }
-
-    /// The state of an operation of any class.
-    fileprivate init(of operation: Operation) {
-        let isFinished = operation.isFinished
-        let outcome = operation.endingError.map(OperationTimeline.Outcome.init) ?? .success
-        self.init(
-            isFinished ? outcome : nil, isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
     }
 }

@@ -23,7 +23,7 @@ extension AsyncOperation {
         if ObserverRegistration.outerCount.value == 0 { return [] }
         let global = ObserverRegistration.global.withLock(\.self)
         if global.count == ObserverRegistration.outerCount.value { return global }
-        var group = withState { $0.parent }
+        var group = parent
         var inner: ObserverList = []
         while let composite = group?.operation {
             let (list, parent) = composite.withState { ($0.eventQueue?.observers, $0.parent) }
@@ -99,7 +99,7 @@ extension AsyncOperation {
 
     /// - Returns: Whether the operation has not finished, so that the observer is added.
     func add(_ observer: any OperationObserver) -> Bool {
-        let registration = ObserverRegistration(observer, isOuter: children != nil)
+        let registration = ObserverRegistration(observer, isOuter: isComposite)
         defer { registration.added() }
         return withState { state in
             if state.lifecycle.isFinished || state.isHidden { return false }
