@@ -8,12 +8,18 @@ extension AsyncOperation {
     /// - Throws: ``CompoundAdditionError``, if the composite is inside the operation, or may be: one that executes and is a
     ///   composite itself waits for its children, so both would wait for each other.
     func requireOutside(_ operation: AsyncOperation) throws {
-        if isInside(operation) || operation.children != nil && operation.isExecuting { throw alreadyAdded(operation) }
+        if isInside(operation) || operation.isComposite && operation.isExecuting { throw alreadyAdded(operation) }
     }
 
     /// The error of adding what is a child already, or may not become one.
     func alreadyAdded(_ operation: Operation) -> CompoundAdditionError {
         .alreadyAdded(operation: operation.displayName, compound: displayName)
+    }
+
+    /// The error of waiting for an operation that waits for this one, or is this one.
+    func dependencyCycle(through operation: Operation) -> CompoundOperationError {
+        .dependencyCycle(
+            name: displayName, path: [displayName] + (operation === self ? [] : [operation.displayName]))
     }
 
     /// Makes the composite depend on an operation, unless that is inside it. Then the composite ends with an error when it is
@@ -29,9 +35,13 @@ extension AsyncOperation {
         guard let dependencies = children?.dependencies(of: self, recording: true) else { return add() }
         dependencies.add(operation) {
             if operation.isInside(self) {
-                let error = CompoundOperationError.dependencyCycle(
-                    name: displayName, path: [displayName, operation.displayName])
-                if finishIfPending(withError: error) { return }
+                let error = dependencyCycle(through: operation)
+                let (isPending, action) = withState { state in
+                    state.lifecycle.isPending
+                        ? (true, state.lifecycle.finished(with: .failure(error)).action) : (false, nil)
+                }
+                perform(action)
+                if isPending { return }
             }
             add()
         }
@@ -68,13 +78,10 @@ extension AsyncOperation {
         if waiting.isEmpty { return nil }
         let identifiers = Set(operations.map(ObjectIdentifier.init))
         return waiting.first { composite in
-            isInside(composite) && composite.dependsOnOne(of: identifiers)
+            let awaited = isInside(composite) ? composite.recordedDependencies?.awaited(by: composite) : nil
+            return awaited?.contains { identifiers.contains(ObjectIdentifier($0)) } == true
                 && pendingComposites.contains { $0 === composite }
         }
-    }
-
-    private func dependsOnOne(of identifiers: Set<ObjectIdentifier>) -> Bool {
-        recordedDependencies?.awaited(by: self).contains { identifiers.contains(ObjectIdentifier($0)) } == true
     }
 
     /// Goes from each of the composites that have not started to what it depends on, and on to what is around that, until
@@ -103,17 +110,6 @@ extension AsyncOperation {
             return .next(cost: 1)
         }
     }
-
-    /// Gives an operation its outcome, unless it has been started.
-    ///
-    /// - Returns: Whether it has not been started.
-    private func finishIfPending(withError error: any Error) -> Bool {
-        let (isPending, action) = withState { state in
-            state.lifecycle.isPending ? (true, state.lifecycle.finished(with: .failure(error)).action) : (false, nil)
-        }
-        perform(action)
-        return isPending
-    }
 }
 
 extension Operation {
@@ -130,18 +126,7 @@ extension Operation {
             whereInside: { $0.contains { $0 === self } },
             orAround: enclosingOperations.lazy.map { $0 === other ? .found(true) : .next(cost: 1) }) ?? false
     }
-}
 
-/// A step of a search outward through composites that are nested.
-enum NestingStep<Answer> {
-    case found(Answer)
-    /// Nothing was found. The steps up to the next one cost as much as so many operations inside.
-    case next(cost: Int)
-    /// This cannot be answered from here.
-    case unknown
-}
-
-extension Operation {
     /// Searches composites that are nested for what can be answered from either end: from all that is inside this operation,
     /// or from the composites around another one. Returns the answer of whichever search ends first.
     ///
@@ -191,4 +176,13 @@ extension Operation {
         }
         return parts
     }
+}
+
+/// A step of a search outward through composites that are nested.
+enum NestingStep<Answer> {
+    case found(Answer)
+    /// Nothing was found. The steps up to the next one cost as much as so many operations inside.
+    case next(cost: Int)
+    /// This cannot be answered from here.
+    case unknown
 }

@@ -81,7 +81,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
                 finished: { [unowned self] failures, list in childrenFinished(failures: failures, &list) },
                 countsChildren: true))
         self.name = name
-        do { try scheduler.addInitial(operations, to: self) } catch { initialError = error }
+        initialError = scheduler.addInitial(operations, to: self)
     }
 
     /// Prepares the run: the place for a subclass to add children. The default implementation does nothing.
@@ -237,9 +237,7 @@ extension CompoundOperation {
     public final func addOperations(_ operations: some Sequence<some Operation>, progressWeight: Int64 = 1) throws {
         try scheduler.add(Array(operations), weight: progressWeight, to: self)
     }
-}
 
-extension CompoundOperation {
     static func requireLimit(_ limit: Int, of name: String?) {
         precondition(
             limit >= 0 || limit == OperationQueue.defaultMaxConcurrentOperationCount,

@@ -70,7 +70,7 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
                 },
                 finished: { [unowned self] failures, list in sourcesFinished(failures: failures, &list) },
                 countsChildren: true))
-        do { try scheduler.addInitial(sources, to: self) } catch { initialError = error }
+        initialError = scheduler.addInitial(sources, to: self)
     }
 
     override class var typeTitle: String { "gathered \(Source.typeTitle)" }

@@ -68,12 +68,8 @@ final class Attempts: ChildDescriber {
     }
 
     private func check(_ operation: AsyncOperation, made number: Int, for composite: AsyncOperation) throws {
-        if composite.isInside(operation) {
-            throw CompoundOperationError.dependencyCycle(
-                name: composite.displayName,
-                path: [composite.displayName] + (operation === composite ? [] : [operation.displayName]))
-        }
-        let parent = operation.withState { $0.parent }
+        if composite.isInside(operation) { throw composite.dependencyCycle(through: operation) }
+        let parent = operation.parent
         if operation.hasBeenStarted || parent === children {
             throw RetryError.operationReused(operation: composite.displayName, attempt: number)
         }

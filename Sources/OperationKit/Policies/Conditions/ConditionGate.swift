@@ -103,8 +103,7 @@ extension AsyncOperation {
             // In a cancelled task, running it cancels it first.
             if isAwaited(by: prerequisite) {
                 if !(prerequisite is AsyncOperation) { prerequisite.holdUntilDependenciesEnd() }
-                throw CompoundOperationError.dependencyCycle(
-                    name: displayName, path: [displayName, prerequisite.displayName])
+                throw dependencyCycle(through: prerequisite)
             }
             try await PrivateQueue().run(prerequisite, ifUnused: isUnused)
         } catch {
