@@ -68,11 +68,10 @@ public enum CompoundOperationError:
         where isRemoved: (SuboperationError) throws -> Bool
     ) rethrows -> CompoundOperationError? {
         let rest = try suboperationErrors.filter { try !isRemoved($0) }
-        switch self {
-        case .suboperationFailure(let name, _):
-            return rest.isEmpty ? nil : .suboperationFailure(name: name, errors: rest)
-        case .cancelled(let name, _, let reason): return .cancelled(name: name, errors: rest, reason: reason)
-        case .dependencyCycle: return self
+        return switch self {
+        case .suboperationFailure(let name, _): rest.isEmpty ? nil : .suboperationFailure(name: name, errors: rest)
+        case .cancelled(let name, _, let reason): .cancelled(name: name, errors: rest, reason: reason)
+        case .dependencyCycle: self
         }
     }
 
@@ -221,6 +220,13 @@ extension CompoundOperationError {
         if isCancelled { return cancelled(name: name, errors: failures, reason: reason) }
         return failures.isEmpty ? nil : suboperationFailure(name: name, errors: failures)
     }
+
+    func isSame(as other: any Error) -> Bool {
+        guard let first = suboperationErrors.first,
+            let other = (other as? CompoundOperationError)?.suboperationErrors.first
+        else { return false }
+        return first.isSame(as: other)
+    }
 }
 
 extension SkippedError {
@@ -244,15 +250,6 @@ extension SkippedError {
         guard let other = error as? any NestingError, let root = other.root else { return own.isSame(as: error) }
         let leaves = (own as? CompoundOperationError)?.leafErrors ?? [own]
         return root.name == cause.name && leaves.contains { other.isSame(as: $0) }
-    }
-}
-
-extension CompoundOperationError {
-    func isSame(as other: any Error) -> Bool {
-        guard let first = suboperationErrors.first,
-            let other = (other as? CompoundOperationError)?.suboperationErrors.first
-        else { return false }
-        return first.isSame(as: other)
     }
 }
 

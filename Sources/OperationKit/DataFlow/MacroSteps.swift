@@ -113,9 +113,7 @@ protocol InputReceiver<Input>: AsyncOperation {
     var input: Input? { get set }
 }
 
-extension IOOperation: OutputSource, InputReceiver {}
-
-extension IOOperation {
+extension IOOperation: OutputSource, InputReceiver {
     /// Gives the steps or jobs to a longer chain, which takes them over as they are. This operation ends with an error when
     /// it is started.
     ///

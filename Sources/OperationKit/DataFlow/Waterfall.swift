@@ -125,6 +125,14 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
         let block = lock.withLock { resultBlock.take() }
         if let block, let result { block(result) }
     }
+
+    /// The value of a result, whose type has been checked where the jobs were added.
+    static func open(_ value: WaterfallJobs.Value) -> Output {
+        guard let value = value as? Reference<Output> else {
+            preconditionFailure("OperationKit: a waterfall's job got \(type(of: value)) instead of \(Output.self)")
+        }
+        return value.value
+    }
 }
 
 extension Waterfall where Input == Output {
@@ -138,16 +146,6 @@ extension Waterfall where Input == Output {
 }
 
 // MARK: - Building
-
-extension Waterfall {
-    /// The value of a result, whose type has been checked where the jobs were added.
-    static func open(_ value: WaterfallJobs.Value) -> Output {
-        guard let value = value as? Reference<Output> else {
-            preconditionFailure("OperationKit: a waterfall's job got \(type(of: value)) instead of \(Output.self)")
-        }
-        return value.value
-    }
-}
 
 /// What a job of a ``Waterfall`` makes: the next result, or an operation that makes it.
 public struct WaterfallStep<Next: Sendable>: Sendable {

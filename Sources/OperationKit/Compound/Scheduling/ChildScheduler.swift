@@ -94,12 +94,19 @@ final class ChildScheduler: Sendable {
 
     private func perform(_ effects: ChildStateMachine.Effects, _ list: inout Trampoline) -> ChildReference? {
         let others = effects.others?.value
-        if let report = others?.progress { return perform(report, &list) }
+        if let report = others?.progress {
+            report.composite.progressed(to: report.fraction)
+            guard let end = report.end else { return nil }
+            return update(&list) { $0.progressReported(end) }
+        }
         if let settings = effects.settings { apply(settings) }
         // The queue gets the child before the next worker, so that it can start in its turn.
         if let child = effects.queued { enqueue(child) }
         if let priority = effects.worker, body?.takesWorkerRequest() != true { sendWorker(priority: priority) }
-        if let changes = others?.externals { perform(changes) }
+        if let changes = others?.externals {
+            for operation in changes.toObserve { observe(operation) }
+            for observer in changes.staleObservers { observer.end() }
+        }
         // The list performs first what is added last.
         if let completion = others?.finished {
             list.add { completion.handlers?.finished(completion.failures, &$0) }
@@ -111,17 +118,6 @@ final class ChildScheduler: Sendable {
 
     func sendWorker(priority: Operation.QueuePriority) {
         queue.addChild(ChildWorker(self, priority: priority))
-    }
-
-    private func perform(_ report: ChildStateMachine.ProgressReport, _ list: inout Trampoline) -> ChildReference? {
-        report.composite.progressed(to: report.fraction)
-        guard let end = report.end else { return nil }
-        return update(&list) { $0.progressReported(end) }
-    }
-
-    private func perform(_ changes: ExternalDependencies.Changes) {
-        for operation in changes.toObserve { observe(operation) }
-        for observer in changes.staleObservers { observer.end() }
     }
 
     private func perform(_ requests: ChildStateMachine.ChildRequests, _ list: inout Trampoline) {
@@ -227,9 +223,7 @@ extension ChildScheduler {
     func changeProgress(_ change: (inout ProgressLedger) -> Void) {
         update { $0.workChanged(change) }
     }
-}
 
-extension ChildScheduler {
     /// Makes an operation a composite of the children, in its initializer.
     func attach(to composite: AsyncOperation, _ handlers: CompositeHandlers) {
         composite.becomeComposite(of: self)

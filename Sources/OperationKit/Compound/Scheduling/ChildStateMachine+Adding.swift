@@ -213,15 +213,15 @@ extension Operation {
 
 extension ChildStateMachine.Rejection {
     func error(for composite: AsyncOperation) -> any Error {
-        let name = composite.displayName
         switch self {
         case .finished(let operation):
-            return CompoundAdditionError.compoundFinished(operation: operation.displayName, compound: name)
+            CompoundAdditionError.compoundFinished(
+                operation: operation.displayName, compound: composite.displayName)
         case .duplicate(let operation):
-            return composite.alreadyAdded(operation)
+            composite.alreadyAdded(operation)
         case .cycle(let cycle):
-            return CompoundOperationError.dependencyCycle(
-                name: name, path: cycle.map { $0.operation.displayName(at: $0.index) })
+            CompoundOperationError.dependencyCycle(
+                name: composite.displayName, path: cycle.map { $0.operation.displayName(at: $0.index) })
         }
     }
 }

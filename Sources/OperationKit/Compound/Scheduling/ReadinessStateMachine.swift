@@ -232,24 +232,19 @@ extension ReadinessStateMachine {
         }
     }
 
+    /// Requests a worker if a child may start.
+    ///
+    /// - Returns: Whether a worker has to be sent.
+    mutating func requestWorkerIfNeeded() -> Bool {
+        mayStart && !ready.isEmpty && places.requestWorker(isCancelled: cancellation == .complete)
+    }
+
     private var mayStart: Bool {
         switch cancellation {
         case .none: !places.isSuspended && places.hasPlaceForChild
         case .inProgress: false
         case .complete: true
         }
-    }
-}
-
-// MARK: - Workers
-
-extension ReadinessStateMachine {
-    /// Requests a worker if a child may start.
-    ///
-    /// - Returns: Whether a worker has to be sent.
-    mutating func requestWorkerIfNeeded() -> Bool {
-        guard mayStart, !ready.isEmpty else { return false }
-        return places.requestWorker(isCancelled: cancellation == .complete)
     }
 }
 
@@ -300,11 +295,11 @@ extension ReadinessStateMachine {
     /// What is said of children that could start, once the composite has.
     var readyText: String? {
         if !isStarted { return nil }
-        switch cancellation {
-        case .inProgress: return "ready, but the children are being cancelled"
-        case .none where places.isSuspended: return "ready, but the children are suspended"
-        case .none where !places.hasPlaceForChild: return "ready, but the limit of \(places.limit) is reached"
-        case .none, .complete: return "ready, waiting for a thread"
+        return switch cancellation {
+        case .inProgress: "ready, but the children are being cancelled"
+        case .none where places.isSuspended: "ready, but the children are suspended"
+        case .none where !places.hasPlaceForChild: "ready, but the limit of \(places.limit) is reached"
+        case .none, .complete: "ready, waiting for a thread"
         }
     }
 }
