@@ -113,16 +113,13 @@ extension CollectionOperation {
         try await performOperation(onEach: sequence) { failure in failures.withLock { $0.append(failure) } }
         return failures.withLock(\.self).sorted { $0.index < $1.index }
     }
-}
 
-extension CollectionOperation {
     /// Performs batches in tasks, as many at a time as the strategy allows.
     private nonisolated(nonsending) func performOperation(
         by strategy: CollectionStrategy<CollectionType>,
         next: nonisolated(nonsending) () async throws -> CollectionType?,
         failed: @escaping @Sendable (CollectionFailure<CollectionType>) -> Void
     ) async throws {
-        let (size, names, method) = (strategy.batchSize, strategy.names, strategy.method)
         let stopsAtFirstFailure = strategy.failurePolicy == .cancelRemaining
         // While the current task waits for the next item, it cannot cancel the batches in flight.
         let tasks = stopsAtFirstFailure && strategy.limit > 1 ? InFlightTasks() : nil
@@ -133,8 +130,8 @@ extension CollectionOperation {
             next: {
                 var batch: [CollectionType] = []
                 do {
-                    while problem == nil, batch.count < size, !Task.isCancelled, !hasFailed.withLock(\.self),
-                        let item = try await next()
+                    while problem == nil, batch.count < strategy.batchSize, !Task.isCancelled,
+                        !hasFailed.withLock(\.self), let item = try await next()
                     { batch.append(item) }
                 } catch {
                     problem = error
@@ -146,7 +143,9 @@ extension CollectionOperation {
                 // Another batch may have failed while this one was read.
                 if stopsAtFirstFailure, hasFailed.withLock(\.self) { return false }
                 do {
-                    let work = { @Sendable in try await method.perform(batch, 0..<batch.count, index, names) }
+                    let work = { @Sendable in
+                        try await strategy.method.perform(batch, 0..<batch.count, index, strategy.names)
+                    }
                     if let tasks { try await tasks.run(index, work) } else { try await work() }
                     return true
                 } catch {
@@ -158,7 +157,7 @@ extension CollectionOperation {
                     // It may block, so it is not called here, on the pool of tasks.
                     await withCheckedContinuation { continuation in
                         CollectionDriver.queue.performAsync {
-                            CollectionFailure.report(error, of: batch, from: index * size, to: failed)
+                            CollectionFailure.report(error, of: batch, from: index * strategy.batchSize, to: failed)
                             continuation.resume()
                         }
                     }

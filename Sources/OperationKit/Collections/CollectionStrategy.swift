@@ -49,33 +49,32 @@ struct CollectionStrategy<Item: Sendable> {
     }
 
     private static func method<Operation: CollectionOperation<Item>>(of operation: Operation) -> Method {
-        if let operation = operation as? any AsyncItemOperation<Item> {
+        switch operation {
+        case let operation as any AsyncItemOperation<Item>:
             let operation = UncheckedSendable(operation)
             return .async { items, batch, _ in
                 try await operation.value.performOperation(onItem: items[batch.lowerBound])
             }
-        }
-        if let operation = operation as? any AsyncBatchOperation<Item> {
+        case let operation as any AsyncBatchOperation<Item>:
             let operation = UncheckedSendable(operation)
             return .async { items, batch, _ in try await operation.value.performOperation(onBatch: Array(items[batch]))
             }
-        }
-        if let operation = operation as? any ItemOperation<Item> {
+        case let operation as any ItemOperation<Item>:
             let operation = UncheckedSendable(operation)
             return .completion { items, batch, completion in
                 operation.value.performOperation(onItem: items[batch.lowerBound], completion: completion)
             }
-        }
-        if let operation = operation as? any BatchOperation<Item> {
+        case let operation as any BatchOperation<Item>:
             let operation = UncheckedSendable(operation)
             return .completion { items, batch, completion in
                 operation.value.performOperation(onBatch: Array(items[batch]), completion: completion)
             }
-        }
-        let operation = UncheckedSendable(operation)
-        return .async { items, batch, _ in
-            let errors = await operation.value.performOperation(on: Array(items[batch]))
-            if let error = errors.lazy.compactMap(\.self).first { throw error }
+        default:
+            let operation = UncheckedSendable(operation)
+            return .async { items, batch, _ in
+                let errors = await operation.value.performOperation(on: Array(items[batch]))
+                if let error = errors.lazy.compactMap(\.self).first { throw error }
+            }
         }
     }
 

@@ -102,9 +102,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
 
     /// Does nothing: the task is started by `start()`.
     public override func main(input: [Element]) {}
-}
 
-extension MapOperation {
     private func outputs(of input: [Element], _ transform: @escaping Transform) async throws -> [Output] {
         if maxConcurrentOperationCount < 1 {
             throw CoordinationError.invalidLimit(
