@@ -97,9 +97,7 @@ extension AsyncOperation {
         // Released after unlocking; its deinitializer may run arbitrary code.
         withExtendedLifetime(replaced) {}
     }
-}
 
-extension AsyncOperation {
     /// Begins the time in which the work has to end, if that is limited.
     ///
     /// - Returns: The deadline, which is armed as long as it is held.

@@ -121,9 +121,9 @@ extension AsyncOperation {
         atMost count: Int
     ) -> (children: [(operation: Operation, name: String)], omitted: Int, remarks: [String])? {
         guard let snapshot = ownChildren?.snapshot(atMost: count) else { return nil }
-        let children = snapshot.children.sorted { $0.index < $1.index }
-        return (
-            children.map { ($0.operation, $0.operation.displayName(at: $0.index)) }, snapshot.omitted, snapshot.summary
-        )
+        let children = snapshot.children.sorted { $0.index < $1.index }.map {
+            ($0.operation, $0.operation.displayName(at: $0.index))
+        }
+        return (children, snapshot.omitted, snapshot.summary)
     }
 }

@@ -31,22 +31,17 @@ final class DedicatedThreads: Sendable {
         let limit: Int
         /// The jobs that were added last, and the earlier ones in reverse.
         var added: [Job] = []
-        private var earlier: [Job] = []
+        var earlier: [Job] = []
         private(set) var begunCount = 0
-        private var busyCount = 0
+        var busyCount = 0
         private(set) var patientCount = 0
         /// How many threads have joined.
         var joinCount = 0
         /// How many of them take the place of a thread that has not ended its job.
         var substituteCount = 0
-        private var idleCount = 0
+        var idleCount = 0
         /// Threads that were created or woken, and have not looked for a job yet.
-        private var arrivingCount = 0
-
-        init(promptCount: Int, limit: Int) {
-            self.promptCount = promptCount
-            self.limit = limit
-        }
+        var arrivingCount = 0
 
         var hasJobs: Bool { !(added.isEmpty && earlier.isEmpty) }
 

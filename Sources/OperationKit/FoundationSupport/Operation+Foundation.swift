@@ -13,6 +13,14 @@ extension Operation {
         if isReady { didChangeValue(forKey: "isReady") }
         #endif
     }
+
+    /// Whether the operation executes or has finished.
+    var hasBeenStarted: Bool { isExecuting || isFinished }
+
+    /// The dependencies that have not finished. Foundation keeps finished ones in `dependencies`.
+    var unfinishedDependencies: [Operation] {
+        dependencies.filter { !$0.isFinished }
+    }
 }
 
 extension QualityOfService {
@@ -84,15 +92,5 @@ final class DependencyRelease: @unchecked Sendable {
     init(_ dependencies: [Operation], remove: (Operation) -> Void) {
         for dependency in dependencies where !dependency.isFinished { remove(dependency) }
         operations = dependencies
-    }
-}
-
-extension Operation {
-    /// Whether the operation executes or has finished.
-    var hasBeenStarted: Bool { isExecuting || isFinished }
-
-    /// The dependencies that have not finished. Foundation keeps finished ones in `dependencies`.
-    var unfinishedDependencies: [Operation] {
-        dependencies.filter { !$0.isFinished }
     }
 }

@@ -87,12 +87,8 @@ extension OperationQueue {
     public func allOperationsFinished() async throws {
         for operation in addedOperations {
             let (signal, watch) = operation.endSignal
-            do {
-                try await signal.waitForFinish()
-            } catch {
-                watch?.end()
-                throw error
-            }
+            defer { watch?.end() }
+            try await signal.waitForFinish()
         }
     }
 

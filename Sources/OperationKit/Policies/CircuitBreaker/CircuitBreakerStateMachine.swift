@@ -20,6 +20,16 @@ struct CircuitBreakerStateMachine {
         var openDuration: Duration
         /// How many calls are let through when it is half open. It closes after so many successes.
         var trialCount: Int
+
+        /// What is wrong with the configuration, as the middle of a sentence.
+        var problem: String? {
+            if !(failureRatio > 0 && failureRatio <= 1) { return "a failure ratio of \(failureRatio)" }
+            if minimumCalls < 1 { return "a minimum of \(minimumCalls) calls" }
+            if window <= .zero { return "a window of \(window)" }
+            if openDuration <= .zero { return "an open duration of \(openDuration)" }
+            if trialCount < 1 { return "\(trialCount) calls when it is half open" }
+            return nil
+        }
     }
 
     enum State: Equatable {
@@ -124,18 +134,6 @@ struct CircuitBreakerStateMachine {
         state = next
         period += 1
         window.removeAll()
-    }
-}
-
-extension CircuitBreakerStateMachine.Configuration {
-    /// What is wrong with the configuration, as the middle of a sentence.
-    var problem: String? {
-        if !(failureRatio > 0 && failureRatio <= 1) { return "a failure ratio of \(failureRatio)" }
-        if minimumCalls < 1 { return "a minimum of \(minimumCalls) calls" }
-        if window <= .zero { return "a window of \(window)" }
-        if openDuration <= .zero { return "an open duration of \(openDuration)" }
-        if trialCount < 1 { return "\(trialCount) calls when it is half open" }
-        return nil
     }
 }
 

@@ -61,11 +61,11 @@ final class ResourceLease: StartGate, StartLease {
 
     func enter(_ operation: AsyncOperation) throws -> Bool {
         switch state.withLock(\.phase) {
-        case .idle: return try submit(operation)
-        case .waiting: return false
-        case .granted: return try allow(operation)
+        case .idle: try submit(operation)
+        case .waiting: false
+        case .granted: try allow(operation)
         case .refused(let error): throw error
-        case .allowed, .over: return true
+        case .allowed, .over: true
         }
     }
 
@@ -88,7 +88,7 @@ final class ResourceLease: StartGate, StartLease {
             cameLate = state.holder != nil
             let answer = ResourcePool.shared.requested(
                 request.resources.map(\.resource.id), for: self, priority: priority,
-                isComposite: operation.children != nil, inside: state.holder ?? holder)
+                isComposite: operation.isComposite, inside: state.holder ?? holder)
             switch answer {
             case .granted(let id): (state.phase, state.request) = (.granted, id)
             case .waiting(let id): (state.phase, state.request) = (.waiting, id)

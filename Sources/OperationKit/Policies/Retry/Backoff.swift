@@ -79,20 +79,16 @@ public struct Backoff: Sendable, Hashable {
     private func power(of factor: Double, _ exponent: Int) -> Double {
         exponent == 0 ? 1 : power(of: factor * factor, exponent / 2) * (exponent % 2 == 0 ? 1 : factor)
     }
-}
 
-extension Backoff {
     /// What is wrong with the backoff, as the middle of a sentence.
     var problem: String? {
         if initial < .zero { return "its backoff begins with a delay of \(initial)" }
         if let maximum, maximum < initial { return "its backoff begins with \(initial), and its maximum is \(maximum)" }
-        switch growth {
-        case .linear(let increment) where increment < .zero:
-            return "its backoff grows by \(increment)"
+        return switch growth {
+        case .linear(let increment) where increment < .zero: "its backoff grows by \(increment)"
         case .exponential(let factor) where !(factor >= 1 && factor.isFinite):
-            return "its backoff grows by a factor of \(factor)"
-        default:
-            return nil
+            "its backoff grows by a factor of \(factor)"
+        default: nil
         }
     }
 }

@@ -57,9 +57,7 @@ public struct RetryPolicy: Sendable {
         self.jitter = jitter
         self.shouldRetry = shouldRetry
     }
-}
 
-extension RetryPolicy {
     /// What is wrong with the policy, as the middle of a sentence.
     var problem: String? {
         if maximumAttempts < 1 { return "its maximumAttempts is \(maximumAttempts)" }
@@ -200,9 +198,8 @@ extension RetryPolicy {
         requesting request: (@Sendable () async throws -> FinishHandle<Void>?)? = nil,
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
-        try await retrying(named: name, index: index, clock: clock) { number, error, delay in
-            if let wait { try await wait(number, error, delay) } else { try await clock.pause(for: delay) }
-        } attempt: { _ in
+        let wait = wait ?? { _, _, delay in try await clock.pause(for: delay) }
+        return try await retrying(named: name, index: index, clock: clock, wait: wait) { _ in
             await Result {
                 let finish = try await request?()
                 let result = await Result {
@@ -228,8 +225,7 @@ extension RetryPolicy {
         let result = await withCancellationDelivered(to: task.cancel) {
             await task.result
         }
-        let hasExpired = !deadline.disarm()
-        if case .failure(let error) = result, error.isCancellation, hasExpired, !Task.isCancelled {
+        if !deadline.disarm(), case .failure(let error) = result, error.isCancellation, !Task.isCancelled {
             throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
         }
         return try result.get()
