@@ -140,10 +140,11 @@ extension OperationTimeline.Summary: CustomStringConvertible {
             (retryCount, retryCount == 1 ? "attempt repeated" : "attempts repeated"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let operations = operationCount == 1 ? "1 operation" : "\(operationCount) operations"
-        var lines = [([operations] + counts).joined(separator: ", ")]
-        lines.append(
+        var lines = [
+            ([operations] + counts).joined(separator: ", "),
             "\(wallTime.shortText) for \(work.shortText) of work: \(meanParallelism.shortText) at the same time "
-                + "on average, \(maximumParallelism) at most")
+                + "on average, \(maximumParallelism) at most",
+        ]
         for wait in waiting.prefix(Self.reasonLines) {
             lines.append(
                 "waited \(wait.duration.shortText) \(wait.reason)" + (wait.count > 1 ? ", \(wait.count) times" : ""))

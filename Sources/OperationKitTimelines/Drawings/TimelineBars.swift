@@ -124,11 +124,9 @@ struct TimelineScale: Sendable {
         }
     }
 
-    private typealias Unit = (duration: Duration, name: String, steps: [Int])
-
     private static let thousand = [1, 2, 5, 10, 20, 50, 100, 200, 500]
 
-    private static let units: [Unit] = [
+    private static let units: [(duration: Duration, name: String, steps: [Int])] = [
         (.nanoseconds(1), "ns", thousand), (.microseconds(1), "µs", thousand), (.milliseconds(1), "ms", thousand),
         (.seconds(1), "s", [1, 2, 5, 10, 15, 30]), (.seconds(60), "min", [1, 2, 5, 10, 15, 30]),
         (.seconds(3_600), "h", [1, 2, 3, 6, 12]), (.seconds(86_400), "d", thousand + [1_000, 10_000, 100_000]),

@@ -123,9 +123,7 @@ public struct StallReport: Sendable, CustomStringConvertible {
         let lines = tree.split(separator: "\n").map { "  \($0)" }
         return ([sentence] + (lines.count > 1 ? lines : []) + callStack.map { "    " + $0 }).joined(separator: "\n")
     }
-}
 
-extension StallReport {
     /// Asks the operation and those around it, so nothing may be locked. `nil` if it has finished.
     ///
     /// Complexity: that of `debugDescription` of the outermost composite.
