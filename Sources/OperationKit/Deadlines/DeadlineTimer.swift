@@ -103,7 +103,7 @@ package final class DeadlineTimer: Sendable {
         }
         let task = startLibraryTask(priority: .high) { await self.run(sleep) }
         let replaced = state.withLock { state in
-            // Another thread may have begun an even shorter sleep meanwhile.
+            // Another thread may have replaced the sleep meanwhile, or ended it.
             state.machine.sleep?.task == sleep.task ? exchange(&state.task, with: task) : task
         }
         replaced?.cancel()

@@ -237,20 +237,26 @@ import OperationKitTestSupport
             retry.start()
             await #expect(throws: TestError.first) { try await retry.value }
         }
+        var prompt = withBudget
+        prompt.backoff = .none
+        let cancelled = retry(kind, prompt, errors: [TestError.first])
+        cancelled.addObserver(AtRetry { operation, _ in operation.cancel() })
+        cancelled.start()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
         let retry = retry(kind, withBudget, errors: [TestError.first])
         retry.start()
         await clock.pass(.seconds(1))
         #expect(try await retry.value == 2)
     }
 
-    /// Lets the delay before an attempt pass as soon as the retry is announced.
-    private final class Advance: OperationObserver {
-        private let clock: ManualClock
+    /// Does something as soon as a retry is announced.
+    private final class AtRetry: OperationObserver {
+        private let body: @Sendable (_ operation: AsyncOperation, _ delay: Duration) -> Void
 
-        init(_ clock: ManualClock) { self.clock = clock }
+        init(_ body: @escaping @Sendable (AsyncOperation, Duration) -> Void) { self.body = body }
 
         func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-            if case .retrying(_, _, let delay) = event.kind { clock.advance(by: delay) }
+            if case .retrying(_, _, let delay) = event.kind { body(operation, delay) }
         }
     }
 
@@ -260,7 +266,7 @@ import OperationKitTestSupport
             if number < 4 { throw TestError.first }
             return number
         }
-        retry.addObserver(Advance(clock))
+        retry.addObserver(AtRetry { [clock] in clock.advance(by: $1) })
         retry.start()
         #expect(try await retry.value == 4 && clock.now == .init(offset: .seconds(7)))
     }

@@ -173,6 +173,8 @@ extension RetryPolicy {
             }
             try askBudget(begins: false)
             try await wait(number, error, delay)
+            // An observer of the retry may have cancelled it.
+            try Task.checkCancellation()
             try askBudget(begins: true)
             number += 1
         }
