@@ -169,7 +169,7 @@ extension CollectionRun {
     /// Finishes the operation after its batches, with an error of its own or with their failures. The first call decides:
     /// a type's own implementation may report its end repeatedly.
     fileprivate func finish(slots: [(any Error)?], failure: (any Error)? = nil) {
-        let failures = SuboperationError.failures(of: slots, noun: noun)
+        let failures = failure == nil ? SuboperationError.failures(of: slots, noun: noun) : []
         let name = displayName
         let isFirst = lock.withLock {
             if stage == .finished { return false }
