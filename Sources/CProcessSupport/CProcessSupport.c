@@ -27,6 +27,14 @@
 #endif
 #ifdef __linux__
 #include <sys/syscall.h>
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434  // The kernel may have it although the headers are older.
+#endif
+#endif
+#ifdef __GLIBC__
+#if !__GLIBC_PREREQ(2, 29)  // Inside: elsewhere the preprocessor does not know the macro.
+#define posix_spawn_file_actions_addchdir_np(actions, directory) ENOSYS
+#endif
 #endif
 
 // A program without standard streams gets low numbers for its pipes, which the child would overwrite.
@@ -102,7 +110,7 @@ int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *co
     for (int i = 0; i < 3 && error == 0; i++) error = posix_spawn_file_actions_adddup2(&actions, streams[i], i);
     if (error == 0 && directory) error = posix_spawn_file_actions_addchdir_np(&actions, directory);
 #ifdef __GLIBC__
-#if __GLIBC_PREREQ(2, 34)  // Inside: elsewhere the preprocessor does not know the macro.
+#if __GLIBC_PREREQ(2, 34)
     if (error == 0) error = posix_spawn_file_actions_addclosefrom_np(&actions, 3);
 #endif
 #endif
@@ -114,7 +122,7 @@ int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *co
 }
 
 int ok_exit_descriptor(pid_t process) {
-#if defined(__linux__) && defined(SYS_pidfd_open)
+#ifdef __linux__
     return above_standard_streams((int)syscall(SYS_pidfd_open, process, 0));  // Linux 5.3. It closes on exec.
 #elif defined(__APPLE__)
     int queue = kqueue();

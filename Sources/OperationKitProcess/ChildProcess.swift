@@ -224,7 +224,7 @@ final class ChildProcess: @unchecked Sendable {
         var status: Int32 = 0
         // Where the program ignores SIGCHLD, the status is lost.
         let isKnown = unsafe waitpid(processID, &status, WNOHANG) == processID
-        // Process 1 of a container becomes the parent of what was left behind, and was ended with the program.
+        // Process 1 of a container becomes the parent of what was left behind, and has ended with the program.
         while isKnown, waitpid(-processID, nil, WNOHANG) > 0 {}
         let signal = status & 0x7f
         return isKnown ? (signal == 0 ? .exited((status >> 8) & 0xff) : .signaled(signal)) : .exited(-1)

@@ -4,7 +4,7 @@
 /// A program is over when it has exited, and its pipes are at their end. Programs that it has left behind may hold the
 /// pipes open, and write to them, for good. So a moment after its exit, when all that it has written itself was taken,
 /// the pipes are given up. A program that was asked to end, before its exit or after it, is over only when its group has
-/// ended or the grace period is over.
+/// ended, or has not a moment after the grace period, when it was killed.
 ///
 /// The program is waited for when it is over, not when it exits. Until then its number, which is that of its group, can't
 /// belong to another process, and the group can get signals.
@@ -31,7 +31,7 @@ struct ChildProcessState: Sendable {
     private enum Termination {
         case none
         case requested(killAt: Duration)
-        case killed
+        case killed(awaitedUntil: Duration)
     }
 
     init(openPipes: Int) {
@@ -60,7 +60,7 @@ struct ChildProcessState: Sendable {
         // The others have another moment once they have ended.
         giveUp = nil
         guard gracePeriod > .zero else {
-            termination = .killed
+            termination = .killed(awaitedUntil: now + Self.patience)
             return [.kill]
         }
         termination = .requested(killAt: now + gracePeriod)
@@ -91,9 +91,10 @@ struct ChildProcessState: Sendable {
     mutating func advance(to now: Duration, isBusy: Bool) -> [Action] {
         var actions: [Action] = []
         if isAlive, case .requested(let killAt) = termination, killAt <= now {
-            termination = .killed
+            termination = .killed(awaitedUntil: now + Self.patience)
             actions.append(.kill)
         }
+        if case .killed(let end) = termination, end <= now { groupEnded() }
         guard exit == .groupEnded || exit == .seen && !isTerminating else { return actions }
         let giveUp = giveUp ?? now + Self.patience
         self.giveUp = giveUp
@@ -110,12 +111,15 @@ struct ChildProcessState: Sendable {
 
     /// When ``advance(to:isBusy:)`` has to be called at the latest.
     func deadline(isBusy: Bool) -> Duration? {
-        if isAlive, case .requested(let killAt) = termination { return killAt }
-        return exit == .reported || isBusy ? nil : giveUp
+        switch termination {
+        case .requested(let killAt) where isAlive: return killAt
+        case .killed(let end) where awaitsGroup: return end
+        default: return exit == .reported || isBusy ? nil : giveUp
+        }
     }
 
     private var isTerminating: Bool {
-        if case .requested = termination { true } else { false }
+        if case .none = termination { false } else { true }
     }
 }
 #endif

@@ -72,7 +72,12 @@ struct ChildProcessStateTests {
         #expect(state.isAlive && state.awaitsGroup)
         state.pipeClosed()
         #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty)
-        #expect(state.advance(to: .seconds(2), isBusy: false) == [.kill, .end])
+        #expect(state.advance(to: .seconds(2), isBusy: false) == [.kill])
+        #expect(state.awaitsGroup && state.deadline(isBusy: false) == .seconds(2) + State.patience)
+        var deaf = state
+        #expect(deaf.advance(to: .seconds(2) + State.patience, isBusy: false) == [.end])
+        state.groupEnded()
+        #expect(state.advance(to: .seconds(2), isBusy: false) == [.end])
         #expect(!state.isAlive && !state.awaitsGroup)
         #expect(state.terminationRequested(gracePeriod: .zero, at: .seconds(3)).isEmpty)
     }
@@ -102,8 +107,6 @@ struct ChildProcessStateTests {
         #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty && !state.readsOnlyRest(at: .seconds(1)))
         state.pipeClosed()
         #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty)
-        var deaf = state
-        #expect(deaf.advance(to: .seconds(2), isBusy: false) == [.kill, .end])
         state.groupEnded()
         #expect(state.advance(to: .seconds(1), isBusy: false) == [.end])
     }
@@ -114,7 +117,7 @@ struct ChildProcessStateTests {
         state.exited()
         #expect(state.advance(to: .zero, isBusy: false).isEmpty)
         #expect(state.terminationRequested(gracePeriod: .zero, at: .zero) == [.kill])
-        #expect(!state.awaitsGroup)
+        #expect(state.awaitsGroup)
         #expect(state.advance(to: .seconds(1), isBusy: false).isEmpty)
         #expect(state.deadline(isBusy: false) == .seconds(1) + State.patience)
         #expect(state.advance(to: .seconds(2), isBusy: false) == [.closePipes, .end])

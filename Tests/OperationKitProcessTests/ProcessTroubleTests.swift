@@ -223,6 +223,7 @@ struct ProcessTroubleTests {
                     }
                 }
                 for (number, operation) in operations.enumerated() {
+                    if number % 2 == 0 { operation.terminationGracePeriod = .zero }
                     queue.addOperation(operation)
                     if number % 11 == 1 { DispatchQueue.global().async { operation.cancel() } }
                 }
