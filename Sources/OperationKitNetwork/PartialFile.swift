@@ -202,7 +202,7 @@ final class PartialFile: @unchecked Sendable {
             }
             // The file system of a network says only at a close that it is full. The file stays open, and locked, until
             // it has its name.
-            let copy = fcntl(handle.fileDescriptor, F_DUPFD_CLOEXEC, 0)
+            let copy = fcntl(handle.fileDescriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
             if copy >= 0, Foundation.close(copy) != 0 { throw POSIXError(Self.lastCode) }
             if unsafe rename(file.path, place.path) != 0 { throw POSIXError(Self.lastCode) }
         }

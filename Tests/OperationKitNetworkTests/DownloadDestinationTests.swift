@@ -30,9 +30,13 @@ struct DownloadDestinationTests {
     {
         await #expect(processExitsWith: .success) {
             let folder = TemporaryFolder()
+            // A copy gets the lowest number, too.
+            close(STDIN_FILENO)
             close(STDOUT_FILENO)
             let part = try PartialFile(for: folder.url.appendingPathComponent("file"), of: nil)
-            let isOpen = withExtendedLifetime(part) { fcntl(STDOUT_FILENO, F_GETFD) >= 0 }
+            let isOpen = withExtendedLifetime(part) {
+                [STDIN_FILENO, STDOUT_FILENO].contains { fcntl($0, F_GETFD) >= 0 }
+            }
             exit(isOpen ? EXIT_FAILURE : EXIT_SUCCESS)
         }
     }
