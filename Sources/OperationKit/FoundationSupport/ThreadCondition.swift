@@ -90,16 +90,30 @@ package func detachThread(_ body: @escaping @Sendable () -> Void) {
         }, start.toOpaque())
     if status == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
     #else
+    #if canImport(Musl)
+    var thread: pthread_t?
+    let attributes = UnsafeMutablePointer<pthread_attr_t>.allocate(capacity: 1)
+    unsafe pthread_attr_init(attributes)
+    // Otherwise a thread has 128 KiB of stack, and code of users may run on it.
+    unsafe pthread_attr_setstacksize(attributes, 1 << 20)
+    defer { unsafe attributes.deallocate() }
+    #else
     var thread = pthread_t()
+    let attributes: UnsafeMutablePointer<pthread_attr_t>? = nil
+    #endif
     let status = unsafe pthread_create(
-        &thread, nil,
+        &thread, attributes,
         { pointer in
             if let pointer = unsafe pointer {
                 unsafe Unmanaged<Reference<DedicatedThreads.Job>>.fromOpaque(pointer).takeRetainedValue().value()
             }
             return nil
         }, start.toOpaque())
+    #if canImport(Musl)
+    if status == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
+    #else
     if status == 0 { pthread_detach(thread) }
+    #endif
     #endif
     if status == 0 { return }
     unsafe start.release()
