@@ -82,6 +82,47 @@ import OperationKitTestSupport
         #expect(try await Lengths().performOperation(onEach: words).isEmpty)
     }
 
+    @Test("After what was awaited the main actor goes on, whether or not there is an error")
+    func returns() async {
+        let queue = OperationQueue()
+        _ = try? await queue.run([Purchase(), Purchase()])
+        MainActor.assertIsolated()
+        do {
+            try await queue.run([TaskOperation { throw SoldOut() }, Purchase()])
+            Issue.record("Nothing was thrown")
+        } catch { MainActor.assertIsolated() }
+        _ = try? await queue.run { await Task.yield() }
+        MainActor.assertIsolated()
+        do {
+            try await queue.run {
+                await Task.yield()
+                MainActor.assertIsolated()
+                throw SoldOut()
+            }
+            Issue.record("Nothing was thrown")
+        } catch { MainActor.assertIsolated() }
+        for limit in [1, 2] {
+            do {
+                _ = try await queue.map([1, 2, 3], limit: limit) { if $0 == 2 { throw SoldOut() } }
+                Issue.record("Nothing was thrown")
+            } catch { MainActor.assertIsolated() }
+            _ = try? await queue.mapToResults([1, 2, 3], limit: limit) { $0 }
+            MainActor.assertIsolated()
+        }
+        _ = await Lengths().performOperation(on: ["a", ""])
+        MainActor.assertIsolated()
+        _ = try? await Lengths().performOperation(onEach: ["a", ""])
+        MainActor.assertIsolated()
+        let words = AsyncThrowingStream<String, any Error> { stream in
+            stream.yield("a")
+            stream.finish(throwing: SoldOut())
+        }
+        do {
+            _ = try await Lengths().performOperation(onEach: words)
+            Issue.record("Nothing was thrown")
+        } catch { MainActor.assertIsolated() }
+    }
+
     @Test("A collection is worked on by a type that says nonisolated")
     func collections() async {
         let errors = await Lengths().performOperation(on: ["a", ""])
