@@ -1,0 +1,154 @@
+import Foundation
+import OperationKit
+
+extension Trial {
+    func cancelBeforeStart() throws {
+        let operation = try makeOperation()
+        cancel(operation, "It was cancelled before its start")
+        if !operation.isCancelled {
+            found(.marksCancellation, "It was cancelled, and its isCancelled is false.")
+            return
+        }
+        if eventually(within: .milliseconds(20), { operation.isFinished }) {
+            found(.waitsForItsStart, "It was cancelled before its start, and was finished before it was started.")
+            return
+        }
+        let watch = Watch(operation, record)
+        enqueue(operation)
+        let hasEnded = waitForEnd(operation)
+        if !hasEnded, !operation.isReady {
+            foundNotStarted(operation, "It was cancelled, added to a queue")
+        } else if !hasEnded {
+            foundEndlessWhenCancelledBefore()
+        }
+        if try watch.end() || hasEnded && (0..<5).contains(where: { _ in try executesWhenCancelledBefore() }) {
+            found(.doesNotWorkWhenCancelledBefore, "It was cancelled before its start, and executed nevertheless.")
+        }
+    }
+
+    private func executesWhenCancelledBefore() throws -> Bool {
+        let operation = try makeOperation()
+        cancel(operation, "It was cancelled before its start")
+        guard becomesReady(operation) else { return false }
+        let watch = Watch(operation, record)
+        let starter = Starter(operation)
+        if waitForEnd(operation) {
+            _ = eventually { starter.returned != nil }
+        } else {
+            foundEndlessWhenCancelledBefore()
+        }
+        return watch.end() || starter.returned?.isExecuting == true
+    }
+
+    /// Whether something inside a composite executes. `true` for any other operation.
+    private func isAnyChildExecuting(of operation: Operation) -> Bool {
+        let unfinished = (operation as? AsyncOperation)?.unfinishedChildren(atMost: 16)
+        return unfinished?.children.contains { $0.operation.isExecuting } ?? true
+    }
+
+    func cancelWhileWorking() throws {
+        var tried = 0
+        for attempt in 0..<20 where tried < 5 {
+            let operation = try makeOperation()
+            let ends = countEnds(of: operation)
+            guard becomesReady(operation) else { return }
+            // On a busy machine the work may be over before this thread goes on.
+            if operation.isAsynchronous, attempt.isMultiple(of: 2) {
+                start(operation)
+            } else {
+                _ = Starter(operation)
+            }
+            guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
+            tried += 1
+            // What is inside a composite starts later.
+            Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
+            if !attempt.isMultiple(of: 2) {
+                _ = eventually { operation.isFinished || isAnyChildExecuting(of: operation) }
+            }
+            cancel(operation, "It was cancelled while it worked")
+            // A cancellation that comes while the operation is finishing takes no effect.
+            if !eventually(
+                within: .milliseconds(100), { operation.isCancelled || operation.isFinished || ends.value > 0 })
+            {
+                found(.marksCancellation, "It was cancelled while it worked, and its isCancelled is false.")
+            }
+            if !waitForEnd(operation) {
+                if hasGoneBack(operation, ends) { return }
+                return foundEndlessWhenCancelled(operation)
+            }
+            lookAtOutcome(of: operation)
+        }
+        if tried == 0 { record.began("not tried: cancelling it while it works, because it always ended before") }
+    }
+
+    private func start(_ operation: Operation) {
+        record.ask(.init(rule: .doesNotBlock) { "Its start() did not return within \($0)." }, operation.start)
+    }
+
+    /// Of what has ended, and is not finished. A cancellation may come after the end, of which the class then forgets.
+    private func hasGoneBack(_ operation: Operation, _ ends: Counter) -> Bool {
+        guard eventually(within: .milliseconds(20), { ends.value > 0 }), !operation.isFinished else { return false }
+        found(.movesForward, "It was finished, and then it was not.")
+        return true
+    }
+
+    /// What the work has not set up yet can't be stopped then.
+    func cancelAsWorkBegins() throws {
+        guard let operation = try makeOperation() as? AsyncOperation else { return }
+        let id = operation.observationID
+        operation.addObserver(
+            EventRecorder { operation, event in
+                if event.operation == id, case .running = event.kind { operation.cancel() }
+            })
+        _ = Starter(operation)
+        if !waitForEnd(operation) {
+            found(
+                .finishesWhenCancelled,
+                "It was cancelled as its work began, and did not finish within \(seconds).\(unfinished(operation))")
+        }
+        lookAtOutcome(of: operation)
+    }
+
+    func races() throws {
+        var random = Random(seed: seed)
+        for first in stride(from: 0, to: rounds, by: 32) {
+            let racers = try (first..<min(first + 32, rounds)).map { _ in
+                let operation = try makeOperation()
+                return (operation: operation, ends: countEnds(of: operation))
+            }
+            for (operation, _) in racers {
+                // Microseconds, mostly few: a busy machine starts operations late.
+                let delay = (random.next() % 300) << (random.next() % 5)
+                let cancelSoon: @Sendable () -> Void = {
+                    Thread {
+                        if delay > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1_000_000) }
+                        operation.cancel()
+                    }.start()
+                }
+                switch random.next() % 4 {
+                case 0:
+                    cancelSoon()
+                    enqueue(operation)
+                case 1:
+                    enqueue(operation)
+                    cancelSoon()
+                default:
+                    guard becomesReady(operation) else { return }
+                    // A busy machine starts what is on a queue long after all cancellations.
+                    _ = Starter(operation, prepare: cancelSoon)
+                }
+            }
+            if let racer = racers.first(where: { !waitForEnd($0.operation) }) {
+                if hasGoneBack(racer.operation, racer.ends) { return }
+                let tree = unfinished(racer.operation)
+                found(
+                    .survivesRaces, "It was cancelled at a random moment, and did not finish within \(seconds).\(tree)")
+                return
+            }
+            _ = eventually(within: .milliseconds(20)) { racers.allSatisfy { $0.ends.value > 0 } }
+            if racers.contains(where: { $0.ends.value > 1 }) {
+                found(.finishesOnce, "It was cancelled at a random moment, and ended twice.")
+            }
+        }
+    }
+}
