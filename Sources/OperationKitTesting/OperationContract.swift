@@ -141,9 +141,14 @@ public enum OperationContract {
         public let rule: Rule
         /// What has happened, as a sentence.
         public let sentence: String
+        /// What to do about it, unless that is the advice of the rule.
+        let advice: String?
 
         /// What has happened, and what to do about it.
-        public var description: String { "\(sentence) \(rule.advice)" }
+        public var description: String {
+            let advice = advice ?? rule.advice
+            return advice.isEmpty ? sentence : "\(sentence) \(advice)"
+        }
     }
 
     /// What was tried, and what was found.

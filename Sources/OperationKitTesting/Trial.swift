@@ -61,13 +61,14 @@ final class Trial {
         do {
             try body()
         } catch {
-            found(.isNew, "The closure threw an error: \(error.eventText).")
+            // The error says what is wrong.
+            found(.isNew, "The closure threw an error: \(error.eventText).", advice: "")
         }
         return record.spoilingViolationCount == count
     }
 
-    func found(_ rule: OperationContract.Rule, _ sentence: String) {
-        record.found(rule, sentence)
+    func found(_ rule: OperationContract.Rule, _ sentence: String, advice: String? = nil) {
+        record.found(rule, sentence, advice: advice)
     }
 
     // MARK: - Operations

@@ -46,9 +46,10 @@ final class TrialRecord: @unchecked Sendable {
 
     func hasFound(_ rule: OperationContract.Rule) -> Bool { condition.withLock { violations[rule] != nil } }
 
-    func found(_ rule: OperationContract.Rule, _ sentence: String) {
+    func found(_ rule: OperationContract.Rule, _ sentence: String, advice: String? = nil) {
         condition.withLock {
-            if !isOver, violations[rule] == nil { violations[rule] = .init(rule: rule, sentence: sentence) }
+            guard !isOver, violations[rule] == nil else { return }
+            violations[rule] = .init(rule: rule, sentence: sentence, advice: advice)
         }
     }
 
@@ -126,7 +127,7 @@ final class TrialRecord: @unchecked Sendable {
             isOver = true
             situations.append("not tried: what is left, because the class blocks the thread that asks it")
             guard violations[question.rule] == nil else { return }
-            violations[question.rule] = .init(rule: question.rule, sentence: question.sentence(limit))
+            violations[question.rule] = .init(rule: question.rule, sentence: question.sentence(limit), advice: nil)
         }
     }
 }

@@ -175,6 +175,13 @@ struct OperationContractTests {
         #expect(await rules([.isNew]) { operation } == [.isNew])
     }
 
+    @Test("An error of the closure is reported without the advice to make the operation there")
+    func throwingClosure() async {
+        struct NoServer: Error {}
+        let report = await OperationContract.report { throw NoServer() }
+        #expect(report.violations.map(\.description) == ["The closure threw an error: NoServer()."])
+    }
+
     #if DEBUG
     @Test("A class that calls super.main() is found")
     func callingSuper() async {
