@@ -72,7 +72,7 @@ public enum OperationContract {
     public enum Rule: Int, Sendable, Hashable, CaseIterable, Comparable {
         /// The closure makes a new operation each time.
         case isNew
-        /// It becomes ready, also once it is cancelled, and a queue is told so.
+        /// It becomes ready once its dependencies have finished, also once it is cancelled, and a queue is told so.
         case becomesReady
         /// It finishes once it was started.
         case finishes

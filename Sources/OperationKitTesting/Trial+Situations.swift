@@ -109,6 +109,18 @@ extension Trial {
         }
     }
 
+    func waitsForDependency() throws {
+        let (operation, dependency) = (try makeOperation(), BlockOperation {})
+        operation.addDependency(dependency)
+        if saysItIsReady(operation) {
+            found(
+                .becomesReady, "It was ready, and depends on an operation that has not finished.",
+                advice: "Let isReady be true only if super.isReady is.")
+        }
+        // Foundation may notify it of an end as long as it depends on something.
+        operation.removeDependency(dependency)
+    }
+
     /// A composite cancels its children then.
     func finishFromOutside() throws {
         guard let operation = try makeOperation() as? AsyncOperation else { return }

@@ -33,6 +33,7 @@ final class Trial {
             record.began("not tried: what is left, because of what was found before")
             return
         }
+        perform("it depends on an operation that has not finished", waitsForDependency)
         let mayBeQueued = perform("it is cancelled before its start", cancelBeforeStart)
         perform("its start() is measured", measureStart)
         perform("it is cancelled while it works", cancelWhileWorking)
@@ -140,12 +141,17 @@ final class Trial {
     /// Waits until an operation may be started by hand: Foundation ends the program if it is not ready. One of the library always may.
     func becomesReady(_ operation: Operation) -> Bool {
         if operation is AsyncOperation { return true }
+        if eventually({ saysItIsReady(operation) }) { return true }
+        found(.becomesReady, "It was not ready within \(seconds): \(obstacle(to: operation)).")
+        return false
+    }
+
+    /// Whether an operation that may block says that it is ready.
+    func saysItIsReady(_ operation: Operation) -> Bool {
         let question = TrialRecord.Question(rule: .becomesReady) {
             "It was asked whether it is ready, and did not answer within \($0)."
         }
-        if eventually({ record.ask(question) { operation.isReady } }) { return true }
-        found(.becomesReady, "It was not ready within \(seconds): \(obstacle(to: operation)).")
-        return false
+        return record.ask(question) { operation.isReady }
     }
 
     /// Says of an operation what was done with it, and that its queue has not started it.

@@ -6,6 +6,11 @@ final class NeverReadyAsync: AsyncOperation, @unchecked Sendable {
     override var isReady: Bool { false }
 }
 
+/// An `AsyncOperation` that is ready whatever it depends on.
+final class AlwaysReadyAsync: AsyncOperation, @unchecked Sendable {
+    override var isReady: Bool { true }
+}
+
 /// Becomes ready a little later, and says so, or not.
 final class ReadyLater: AsyncOperation, @unchecked Sendable {
     private let lock = NSLock()

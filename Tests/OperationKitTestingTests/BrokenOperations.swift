@@ -63,6 +63,11 @@ final class NeverReady: ForeignOperation, @unchecked Sendable {
     override var isReady: Bool { false }
 }
 
+/// Ready whatever it depends on.
+final class AlwaysReady: ForeignOperation, @unchecked Sendable {
+    override var isReady: Bool { true }
+}
+
 /// Never ready, and left to Foundation, which ends the program if it is started nevertheless.
 final class NeverReadyMain: Operation, @unchecked Sendable {
     override var isReady: Bool { false }

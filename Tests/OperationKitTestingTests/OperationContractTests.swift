@@ -169,6 +169,19 @@ struct OperationContractTests {
         }
     }
 
+    @Test("A class that does not wait for its dependencies is found, and everything else is tried, too")
+    func alwaysReady() async {
+        await inTurns([{ AlwaysReady() }, { AlwaysReadyAsync() }]) { (make: @escaping @Sendable () -> Operation) in
+            let report = await report([.becomesReady], make)
+            #expect(
+                report.violations.map(\.description) == [
+                    "It was ready, and depends on an operation that has not finished. "
+                        + "Let isReady be true only if super.isReady is."
+                ], "\(report)")
+            #expect(report.situations.last?.hasSuffix("cancelled at random moments") == true, "\(report)")
+        }
+    }
+
     @Test("The same operation made twice is found")
     func notNew() async {
         let operation = ForeignOperation()
