@@ -159,38 +159,56 @@ extension Trial {
         }
     }
 
-    func release() throws {
+    func release(mayBeCancelledBefore: Bool) throws {
         weak var unstarted: Operation?
         try autoreleased { unstarted = try makeOperation() }
         if !eventually({ unstarted == nil }) {
             return found(.isReleased, "It was dropped before its start, and \(seconds) later it was still referenced.")
         }
         // What stops the work may keep it, too.
-        for (end, isCancelled) in [("finished", false), ("cancelled while it worked, and finished", true)] {
-            if isCancelled, record.hasFound(.finishesWhenCancelled) {
-                record.began("not tried: releasing it after a cancellation, because of what was found before")
+        for end in End.allCases {
+            let isSpoiled =
+                switch end {
+                case .byItself: false
+                case .cancelledBefore: !mayBeCancelledBefore
+                case .cancelledWhileWorking: record.hasFound(.finishesWhenCancelled)
+                }
+            if isSpoiled {
+                record.began("not tried: releasing one that was \(end.rawValue), because of what was found before")
+            } else if try !isReleased(after: end) {
                 return
             }
-            weak var released: Operation?
-            var hasEnded = false
-            try autoreleased {
-                let operation = try makeOperation()
-                released = operation
-                enqueue(operation)
-                if isCancelled {
-                    _ = eventually { operation.isExecuting || operation.isFinished }
-                    cancel(operation, "It was cancelled while it worked")
-                }
-                hasEnded = waitForEnd(operation)
-                if !hasEnded, isCancelled, operation.isExecuting {
-                    foundEndlessWhenCancelled(operation)
-                } else if !hasEnded {
-                    foundEndlessOnQueue(operation)
-                }
-            }
-            if hasEnded, !eventually({ released == nil }) {
-                return found(.isReleased, "It was \(end), and \(seconds) later it was still referenced.")
-            }
         }
+    }
+
+    /// What is said of an operation that has ended, and is to be released.
+    private enum End: String, CaseIterable {
+        case byItself = "finished"
+        case cancelledBefore = "cancelled before its start, and finished"
+        case cancelledWhileWorking = "cancelled while it worked, and finished"
+    }
+
+    private func isReleased(after end: End) throws -> Bool {
+        weak var released: Operation?
+        let hasEnded = try autoreleased {
+            let operation = try makeOperation()
+            released = operation
+            if end == .cancelledBefore { cancel(operation, "It was cancelled before its start") }
+            enqueue(operation)
+            if end == .cancelledWhileWorking {
+                _ = eventually { operation.isExecuting || operation.isFinished }
+                cancel(operation, "It was cancelled while it worked")
+            }
+            if waitForEnd(operation) { return true }
+            switch end {
+            case .cancelledBefore: foundEndlessWhenCancelledBefore()
+            case .cancelledWhileWorking where operation.isExecuting: foundEndlessWhenCancelled(operation)
+            case .byItself, .cancelledWhileWorking: foundEndlessOnQueue(operation)
+            }
+            return false
+        }
+        if !hasEnded || eventually({ released == nil }) { return true }
+        found(.isReleased, "It was \(end.rawValue), and \(seconds) later it was still referenced.")
+        return false
     }
 }

@@ -43,7 +43,7 @@ final class Trial {
             perform("it is started twice", startTwice)
         }
         perform("it is cancelled after its end", cancelAfterEnd)
-        perform("everything else releases it", release)
+        perform("everything else releases it") { try release(mayBeCancelledBefore: mayBeQueued) }
         if mayBeQueued, !record.hasFound(.finishesWhenCancelled) {
             perform("\(rounds) of them are cancelled at random moments", races)
         } else {
@@ -88,11 +88,11 @@ final class Trial {
         return operation
     }
 
-    func autoreleased(_ body: () throws -> Void) rethrows {
+    func autoreleased<Value>(_ body: () throws -> Value) rethrows -> Value {
         #if canImport(ObjectiveC)
-        try autoreleasepool { try body() }
+        return try autoreleasepool { try body() }
         #else
-        try body()
+        return try body()
         #endif
     }
 

@@ -171,6 +171,14 @@ final class Leaking: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Keeps what was cancelled before its start.
+final class LeakingWhenCancelledBefore: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        if isCancelled { Leaking.keptLock.withLock { unsafe Leaking.kept.append(self) } }
+        super.start()
+    }
+}
+
 /// Keeps itself from its creation to its end, and for good if it is never started.
 final class KeptUntilItsEnd: ForeignOperation, @unchecked Sendable {
     private var itself: Operation?

@@ -63,8 +63,9 @@ struct OperationContractTests {
             (.doesNotWorkWhenCancelledBefore, { WorkingWhenCancelledBefore() }),
             (.finishesWhenCancelled, { ForgettingAfterCancellation() }), (.finishesWhenCancelled, { NotStopping() }),
             (.survivesRaces, { Racing() }),
-            (.isReleased, { Leaking() }), (.isReleased, { LeakingWhenCancelled() }), (.becomesReady, { NeverReady() }),
-            (.isReleased, { KeptUntilItsEnd() }), (.waitsForItsStart, { FinishingAfterCancel() }),
+            (.isReleased, { Leaking() }), (.isReleased, { LeakingWhenCancelled() }),
+            (.isReleased, { LeakingWhenCancelledBefore() }), (.isReleased, { KeptUntilItsEnd() }),
+            (.becomesReady, { NeverReady() }), (.waitsForItsStart, { FinishingAfterCancel() }),
         ]
         await inTurns(cases) { rule, make in
             let report = await report([rule], make)
