@@ -28,7 +28,7 @@ extension Trial {
                 found(.finishes, "It did not finish within \(seconds) of its start.\(unfinished(operation))")
                 return
             }
-            guard eventually({ starter.returned != nil }), let returned = starter.returned else { continue }
+            guard let returned = hasReturned(starter) else { return }
             lookAtOutcome(of: operation)
             (operation as? AsyncOperation).map { samples.append($0) }
             // Now, because Foundation's queue does not survive it.
@@ -48,6 +48,16 @@ extension Trial {
         }
     }
 
+    /// Waits for `start()`, which may go on after the end.
+    private func hasReturned(_ starter: Starter) -> Starter.Return? {
+        _ = eventually { starter.returned != nil }
+        let returned = starter.returned
+        if returned == nil {
+            found(.doesNotBlock, "It was finished, and its start() did not return within \(seconds).")
+        }
+        return returned
+    }
+
     /// The shortest of several times counts, as the machine may be busy.
     func measureStart() throws {
         var shortest = Duration.seconds(Int64.max)
@@ -55,11 +65,12 @@ extension Trial {
             let operation = try makeOperation()
             guard operation.isAsynchronous, !isBlock(operation), becomesReady(operation) else { return }
             let starter = Starter(operation)
-            _ = eventually { starter.returned != nil }
+            _ = eventually { starter.returned != nil || operation.isFinished }
             if !waitForEnd(operation) {
                 return found(.finishes, "It did not finish within \(seconds) of its start.\(unfinished(operation))")
             }
-            shortest = min(shortest, starter.returned?.duration ?? shortest)
+            guard let returned = hasReturned(starter) else { return }
+            shortest = min(shortest, returned.duration)
             if shortest <= Self.longestStart { return }
         }
         found(.doesNotBlock, "It is asynchronous, and its start() took \(shortest).")

@@ -93,6 +93,20 @@ final class Blocking: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Waits for something that does not come once it has finished, or does so from the second operation on.
+final class BlockingAfterItsEnd: ForeignOperation, @unchecked Sendable {
+    private let blocks: @Sendable () -> Bool
+
+    init(blocks: @escaping @Sendable () -> Bool) {
+        self.blocks = blocks
+    }
+
+    override func work() {
+        finish()
+        if blocks() { DispatchSemaphore(value: 0).wait() }
+    }
+}
+
 final class NotAsynchronous: ForeignOperation, @unchecked Sendable {
     override var isAsynchronous: Bool { false }
 }

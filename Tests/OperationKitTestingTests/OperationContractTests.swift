@@ -189,6 +189,25 @@ struct OperationContractTests {
         #expect(await rules([.isNew]) { operation } == [.isNew])
     }
 
+    @Test("A start() that goes on after the end is found, when it is started by hand and when it is measured")
+    func blockingAfterItsEnd() async {
+        // Eleven work before start() is measured.
+        for count in [0, 11] {
+            let works = Shared(0)
+            let report = await report([.doesNotBlock]) {
+                BlockingAfterItsEnd {
+                    works.change { works in
+                        works += 1
+                        return works > count
+                    }
+                }
+            }
+            #expect(report.violations.map(\.rule) == [.doesNotBlock], "\(report)")
+            let sentence = report.violations.first?.sentence
+            #expect(sentence?.hasPrefix("It was finished, and its start() did not return within ") == true, "\(report)")
+        }
+    }
+
     @Test("An error of the closure is reported without the advice to make the operation there")
     func throwingClosure() async {
         struct NoServer: Error {}
