@@ -84,7 +84,7 @@ public enum OperationContract {
         case isAsynchronous
         /// It announces that it is finished.
         case announcesItsEnd
-        /// It finishes once.
+        /// It finishes once, and its completion block is called once.
         case finishesOnce
         /// It is never executing and finished at the same time, and stays finished.
         case movesForward

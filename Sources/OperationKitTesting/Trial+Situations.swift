@@ -106,7 +106,7 @@ extension Trial {
 
     func runOnQueue() throws {
         let operation = try makeOperation()
-        countEnds(of: operation, "It ran on a queue")
+        let ends = countEnds(of: operation, "It ran on a queue")
         let following = BlockOperation {}
         following.addDependency(operation)
         // In this order: on Linux, Foundation never starts an operation whose dependency finishes while it is being added.
@@ -117,6 +117,10 @@ extension Trial {
             cancel(operation, "It was cancelled on a queue")
         } else if !eventually({ following.isFinished }) {
             found(.announcesItsEnd, "It was finished, and an operation that depends on it did not start.")
+        } else if !eventually({ ends.value > 0 }) {
+            found(
+                .finishesOnce, "It was finished, and its completion block was not called.",
+                advice: "Leave the completion block to Foundation.")
         }
     }
 

@@ -97,8 +97,11 @@ final class Trial {
     }
 
     /// Counts the ends of an operation until all is over; what was done with it is said of it if it has ended twice.
-    func countEnds(of operation: Operation, _ situation: String) {
-        ends.append((countEnds(of: operation), "\(situation), and its completion block was called twice."))
+    @discardableResult
+    func countEnds(of operation: Operation, _ situation: String) -> Counter {
+        let count = countEnds(of: operation)
+        ends.append((count, "\(situation), and its completion block was called twice."))
+        return count
     }
 
     /// Counts the ends of an operation, after its own completion block, which may give back what another operation needs.

@@ -253,6 +253,14 @@ final class EndingTwice: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Drops its completion block.
+final class DroppingItsCompletionBlock: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        completionBlock = nil
+        super.start()
+    }
+}
+
 /// Announces its end with the lock held that its state takes, so that what is told of it waits for good, and so do all that ask later.
 final class AnnouncingUnderLock: Operation, @unchecked Sendable {
     private let lock = NSLock()
