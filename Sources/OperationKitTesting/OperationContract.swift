@@ -84,7 +84,8 @@ public enum OperationContract {
         case isAsynchronous
         /// It announces that it is finished.
         case announcesItsEnd
-        /// It finishes once, and its completion block is called once.
+        /// It finishes once, and its completion block is called once. On Linux, Foundation ignores a second announcement of
+        /// the end, so that only a second call of the block is found there.
         case finishesOnce
         /// It is never executing and finished at the same time, and stays finished.
         case movesForward

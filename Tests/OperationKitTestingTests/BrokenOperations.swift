@@ -253,6 +253,22 @@ final class EndingTwice: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Calls the completion block of one that was cancelled while it worked a second time, when the next one starts.
+final class EndingTwiceWhenCancelled: ForeignOperation, @unchecked Sendable {
+    nonisolated(unsafe) private static var block: (() -> Void)?
+    private static let blockLock = NSLock()
+
+    override func cancel() {
+        if isExecuting { Self.blockLock.withLock { unsafe Self.block = completionBlock } }
+        super.cancel()
+    }
+
+    override func start() {
+        Self.blockLock.withLock { unsafe Self.block.take() }?()
+        super.start()
+    }
+}
+
 /// Drops its completion block.
 final class DroppingItsCompletionBlock: ForeignOperation, @unchecked Sendable {
     override func start() {

@@ -190,6 +190,14 @@ struct OperationContractTests {
         #expect(await rules([.isNew]) { operation } == [.isNew])
     }
 
+    @Test("A second end that comes after that of a cancelled operation was seen is found")
+    func endingTwiceLater() async {
+        let report = await report([.finishesOnce]) { EndingTwiceWhenCancelled() }
+        #expect(
+            report.violations.map(\.sentence)
+                == ["It was cancelled while it worked, and its completion block was called twice."], "\(report)")
+    }
+
     @Test("A start() that goes on after the end is found, when it is started by hand and when it is measured")
     func blockingAfterItsEnd() async {
         // Eleven work before start() is measured.
