@@ -186,21 +186,27 @@ extension Trial {
                 switch end {
                 case .byItself: false
                 case .cancelledBefore: !mayBeCancelledBefore
-                case .cancelledWhileWorking: record.hasFound(.finishesWhenCancelled)
+                case .cancelledWhileWorking: cancelledOnesHaveNoEnd
                 }
             if isSpoiled {
-                record.began("not tried: releasing one that was \(end.rawValue), because of what was found before")
+                record.began("not tried: releasing it after a cancellation, because of what was found before")
             } else if try !isReleased(after: end) {
                 return
             }
         }
     }
 
-    /// What is said of an operation that has ended, and is to be released.
-    private enum End: String, CaseIterable {
-        case byItself = "finished"
-        case cancelledBefore = "cancelled before its start, and finished"
-        case cancelledWhileWorking = "cancelled while it worked, and finished"
+    /// How an operation that is to be released comes to its end.
+    private enum End: CaseIterable {
+        case byItself, cancelledBefore, cancelledWhileWorking
+
+        var situation: String {
+            switch self {
+            case .byItself: "It was started"
+            case .cancelledBefore: "It was cancelled before its start"
+            case .cancelledWhileWorking: "It was cancelled while it worked"
+            }
+        }
     }
 
     private func isReleased(after end: End) throws -> Bool {
@@ -208,13 +214,14 @@ extension Trial {
         let hasEnded = try autoreleased {
             let operation = try makeOperation()
             released = operation
-            if end == .cancelledBefore { cancel(operation, "It was cancelled before its start") }
+            let ends = countEnds(of: operation)
+            if end == .cancelledBefore { cancel(operation, end.situation) }
             enqueue(operation)
             if end == .cancelledWhileWorking {
                 _ = eventually { operation.isExecuting || operation.isFinished }
-                cancel(operation, "It was cancelled while it worked")
+                cancel(operation, end.situation)
             }
-            if waitForEnd(operation) { return true }
+            if waitForEnd(operation) { return lookForAnnouncement(ends, end.situation) }
             switch end {
             case .cancelledBefore: foundEndlessWhenCancelledBefore()
             case .cancelledWhileWorking where operation.isExecuting: foundEndlessWhenCancelled(operation)
@@ -223,7 +230,8 @@ extension Trial {
             return false
         }
         if !hasEnded || eventually({ released == nil }) { return true }
-        found(.isReleased, "It was \(end.rawValue), and \(seconds) later it was still referenced.")
+        let sentence = end == .byItself ? "It was finished" : "\(end.situation), and finished"
+        found(.isReleased, "\(sentence), and \(seconds) later it was still referenced.")
         return false
     }
 }

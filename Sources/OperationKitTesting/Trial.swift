@@ -44,7 +44,7 @@ final class Trial {
         }
         perform("it is cancelled after its end", cancelAfterEnd)
         perform("everything else releases it") { try release(mayBeCancelledBefore: mayBeQueued) }
-        if mayBeQueued, !record.hasFound(.finishesWhenCancelled) {
+        if mayBeQueued, !cancelledOnesHaveNoEnd {
             perform("\(rounds) of them are cancelled at random moments", races)
         } else {
             record.began("not tried: cancellations at random moments, because of what was found before")
@@ -112,6 +112,21 @@ final class Trial {
             count.increment()
         }
         return count
+    }
+
+    /// Waits for the completion block of an operation that has finished, which Foundation calls once it is told.
+    ///
+    /// - Returns: Whether it was called. If not, that is found of what was done with the operation.
+    @discardableResult
+    func lookForAnnouncement(_ ends: Counter, _ situation: String) -> Bool {
+        if eventually({ ends.value > 0 }) { return true }
+        found(.announcesItsEnd, "\(situation), and finished without announcing it.")
+        return false
+    }
+
+    /// Whether a queue may wait for operations that were cancelled.
+    var cancelledOnesHaveNoEnd: Bool {
+        record.hasFound(.finishesWhenCancelled) || record.hasFound(.announcesItsEnd)
     }
 
     func eventually(within limit: Duration? = nil, _ condition: () -> Bool) -> Bool {

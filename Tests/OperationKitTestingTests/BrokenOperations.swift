@@ -116,6 +116,52 @@ final class Silent: ForeignOperation, @unchecked Sendable {
     override func finish() { lock.withLock { state = .finished } }
 }
 
+/// Ends in silence when it is cancelled while it works: if it was started by hand, if it runs on a queue, or if another thread than the one
+/// that made it cancels it. A moment later, because on Linux a queue sees an end that comes before start() has returned.
+final class SilentWhenCancelled: ForeignOperation, @unchecked Sendable {
+    enum Place { case byHand, onQueue, onOtherThread }
+
+    private let place: Place
+    private let creator = Thread.current
+    private var isOnQueue = false
+
+    init(_ place: Place) {
+        self.place = place
+    }
+
+    override func start() {
+        lock.withLock { isOnQueue = OperationQueue.current != nil }
+        super.start()
+    }
+
+    override func work() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { self.finish() } }
+
+    override func cancel() {
+        let (isOnQueue, isOnCreator) = (lock.withLock { self.isOnQueue }, Thread.current === creator)
+        let isSilent =
+            switch place {
+            case .byHand: !isOnQueue && isOnCreator
+            case .onQueue: isOnQueue && isOnCreator
+            case .onOtherThread: !isOnCreator
+            }
+        lock.withLock {
+            guard isSilent, state == .executing, !isEnding else { return }
+            isEnding = true
+            DispatchQueue.global().asyncAfter(deadline: .now() + 0.02) {
+                self.lock.withLock { self.state = .finished }
+            }
+        }
+        super.cancel()
+    }
+}
+
+/// Ends in silence when it is started after a cancellation.
+final class SilentWhenCancelledBefore: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        if isCancelled { lock.withLock { state = .finished } } else { super.start() }
+    }
+}
+
 /// The state goes back when it is cancelled twice after its end. Not before the end was announced: that would lose it, too.
 /// Not when it is cancelled once, which may come late where something else is looked for.
 final class GoingBack: ForeignOperation, @unchecked Sendable {

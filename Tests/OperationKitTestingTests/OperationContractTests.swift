@@ -190,6 +190,22 @@ struct OperationContractTests {
         #expect(await rules([.isNew]) { operation } == [.isNew])
     }
 
+    @Test("An end that a cancellation brings is announced, wherever it comes from")
+    func silentWhenCancelled() async {
+        let cases: [(String, @Sendable () -> Operation)] = [
+            ("while it worked", { SilentWhenCancelled(.byHand) }),
+            ("while it worked", { SilentWhenCancelled(.onQueue) }),
+            ("at a random moment", { SilentWhenCancelled(.onOtherThread) }),
+            ("before its start", { SilentWhenCancelledBefore() }),
+        ]
+        await inTurns(cases) { moment, make in
+            let report = await report([.announcesItsEnd], make)
+            #expect(
+                report.violations.map(\.sentence)
+                    == ["It was cancelled \(moment), and finished without announcing it."], "\(report)")
+        }
+    }
+
     @Test("A second end that comes after that of a cancelled operation was seen is found")
     func endingTwiceLater() async {
         let report = await report([.finishesOnce]) { EndingTwiceWhenCancelled() }
