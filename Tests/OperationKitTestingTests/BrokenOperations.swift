@@ -111,57 +111,6 @@ final class NotAsynchronous: ForeignOperation, @unchecked Sendable {
     override var isAsynchronous: Bool { false }
 }
 
-/// Changes its state and tells nothing of it.
-final class Silent: ForeignOperation, @unchecked Sendable {
-    override func finish() { lock.withLock { state = .finished } }
-}
-
-/// Ends in silence when it is cancelled while it works: if it was started by hand, if it runs on a queue, or if another thread than the one
-/// that made it cancels it. A moment later, because on Linux a queue sees an end that comes before start() has returned.
-final class SilentWhenCancelled: ForeignOperation, @unchecked Sendable {
-    enum Place { case byHand, onQueue, onOtherThread }
-
-    private let place: Place
-    private let creator = Thread.current
-    private var isOnQueue = false
-
-    init(_ place: Place) {
-        self.place = place
-    }
-
-    override func start() {
-        lock.withLock { isOnQueue = OperationQueue.current != nil }
-        super.start()
-    }
-
-    override func work() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { self.finish() } }
-
-    override func cancel() {
-        let (isOnQueue, isOnCreator) = (lock.withLock { self.isOnQueue }, Thread.current === creator)
-        let isSilent =
-            switch place {
-            case .byHand: !isOnQueue && isOnCreator
-            case .onQueue: isOnQueue && isOnCreator
-            case .onOtherThread: !isOnCreator
-            }
-        lock.withLock {
-            guard isSilent, state == .executing, !isEnding else { return }
-            isEnding = true
-            DispatchQueue.global().asyncAfter(deadline: .now() + 0.02) {
-                self.lock.withLock { self.state = .finished }
-            }
-        }
-        super.cancel()
-    }
-}
-
-/// Ends in silence when it is started after a cancellation.
-final class SilentWhenCancelledBefore: ForeignOperation, @unchecked Sendable {
-    override func start() {
-        if isCancelled { lock.withLock { state = .finished } } else { super.start() }
-    }
-}
-
 /// The state goes back when it is cancelled twice after its end. Not before the end was announced: that would lose it, too.
 /// Not when it is cancelled once, which may come late where something else is looked for.
 final class GoingBack: ForeignOperation, @unchecked Sendable {
@@ -288,59 +237,6 @@ final class BreakingSeveral: ForeignOperation, @unchecked Sendable {
     override func work() {
         Leaking.keptLock.withLock { unsafe Leaking.kept.append(self) }
         super.work()
-    }
-}
-
-/// Calls its completion block by itself.
-final class EndingTwice: ForeignOperation, @unchecked Sendable {
-    override func finish() {
-        completionBlock?()
-        super.finish()
-    }
-}
-
-/// Calls the completion block of one that was cancelled while it worked a second time, when the next one starts.
-final class EndingTwiceWhenCancelled: ForeignOperation, @unchecked Sendable {
-    nonisolated(unsafe) private static var block: (() -> Void)?
-    private static let blockLock = NSLock()
-
-    override func cancel() {
-        if isExecuting { Self.blockLock.withLock { unsafe Self.block = completionBlock } }
-        super.cancel()
-    }
-
-    override func start() {
-        Self.blockLock.withLock { unsafe Self.block.take() }?()
-        super.start()
-    }
-}
-
-/// Drops its completion block.
-final class DroppingItsCompletionBlock: ForeignOperation, @unchecked Sendable {
-    override func start() {
-        completionBlock = nil
-        super.start()
-    }
-}
-
-/// Announces its end with the lock held that its state takes, so that what is told of it waits for good, and so do all that ask later.
-final class AnnouncingUnderLock: Operation, @unchecked Sendable {
-    private let lock = NSLock()
-    private var state = ForeignOperation.State.ready
-
-    override var isAsynchronous: Bool { true }
-    override var isExecuting: Bool { lock.withLock { state == .executing } }
-    override var isFinished: Bool { lock.withLock { state == .finished } }
-
-    override func start() {
-        lock.withLock { state = .executing }
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) {
-            self.lock.withLock {
-                self.willChangeValue(forKey: "isFinished")
-                self.state = .finished
-                self.didChangeValue(forKey: "isFinished")
-            }
-        }
     }
 }
 
