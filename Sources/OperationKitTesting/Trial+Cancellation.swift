@@ -63,9 +63,10 @@ extension Trial {
                 _ = Starter(operation)
             }
             guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
+            // Its work may be at any place, and what is inside a composite starts later.
+            let delay = max(.milliseconds(attempt), min(workDuration, limit) * tried / 5)
             tried += 1
-            // What is inside a composite starts later.
-            Thread.sleep(forTimeInterval: 0.001 * Double(attempt))
+            Thread.sleep(forTimeInterval: delay / .seconds(1))
             if !attempt.isMultiple(of: 2) {
                 _ = eventually { operation.isFinished || isAnyChildExecuting(of: operation) }
             }
@@ -122,11 +123,10 @@ extension Trial {
                 return (operation: operation, ends: countEnds(of: operation, "It was cancelled at a random moment"))
             }
             for (operation, _) in racers {
-                // Microseconds, mostly few: a busy machine starts operations late.
-                let delay = (random.next() % 300) << (random.next() % 5)
+                let delay = delayOfRace(&random)
                 let cancelSoon: @Sendable () -> Void = {
                     Thread {
-                        if delay > 0 { Thread.sleep(forTimeInterval: Double(delay) / 1_000_000) }
+                        if delay > .zero { Thread.sleep(forTimeInterval: delay / .seconds(1)) }
                         operation.cancel()
                     }.start()
                 }
@@ -143,7 +143,8 @@ extension Trial {
                     _ = Starter(operation, prepare: cancelSoon)
                 }
             }
-            let endless = racers.first { !waitForEnd($0.operation) }
+            // The last cancellation may come when the work was about to be over.
+            let endless = racers.first { !waitForEnd($0.operation, within: limit + min(workDuration, limit)) }
             if let endless, hasGoneBack(endless.operation, endless.ends) { return }
             // First: a queue waits for the announcement before it starts others.
             for racer in racers where racer.operation.isFinished {
@@ -156,5 +157,11 @@ extension Trial {
                 return
             }
         }
+    }
+    /// Half of the cancellations come soon, mostly very soon, because a busy machine starts operations late, and half of them at any moment
+    /// of the work.
+    private func delayOfRace(_ random: inout Random) -> Duration {
+        let (soon, share) = ((random.next() % 300) << (random.next() % 5), random.next() % 2_000)
+        return share < 1_000 ? .microseconds(soon) : min(workDuration, limit) * Int(share - 1_000) / 1_000
     }
 }

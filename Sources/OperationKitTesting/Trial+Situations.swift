@@ -19,7 +19,7 @@ extension Trial {
             let operation = try makeOperation()
             let ends = countEnds(of: operation)
             guard becomesReady(operation) else { return }
-            let starter = Starter(operation)
+            let (starter, began) = (Starter(operation), ContinuousClock.now)
             if !eventually({ starter.returned != nil || operation.isFinished }) {
                 found(.doesNotBlock, "Its start() did not return within \(seconds).")
                 return
@@ -28,6 +28,7 @@ extension Trial {
                 found(.finishes, "It did not finish within \(seconds) of its start.\(unfinished(operation))")
                 return
             }
+            workDuration = began.duration(to: .now)
             guard let returned = hasReturned(starter) else { return }
             lookAtOutcome(of: operation)
             (operation as? AsyncOperation).map { samples.append($0) }
@@ -64,11 +65,12 @@ extension Trial {
         for _ in 0..<8 {
             let operation = try makeOperation()
             guard operation.isAsynchronous, !isBlock(operation), becomesReady(operation) else { return }
-            let starter = Starter(operation)
+            let (starter, began) = (Starter(operation), ContinuousClock.now)
             _ = eventually { starter.returned != nil || operation.isFinished }
             if !waitForEnd(operation) {
                 return found(.finishes, "It did not finish within \(seconds) of its start.\(unfinished(operation))")
             }
+            workDuration = began.duration(to: .now)
             guard let returned = hasReturned(starter) else { return }
             shortest = min(shortest, returned.duration)
             if shortest <= Self.longestStart { return }

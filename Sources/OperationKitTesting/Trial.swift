@@ -11,6 +11,9 @@ final class Trial {
     let queue = OperationQueue()
     /// Operations whose work alone has ended them.
     var samples: [AsyncOperation] = []
+    /// How long an operation took from its start to its end: the last one that was looked at, because the first one may have loaded
+    /// something.
+    var workDuration = Duration.zero
     /// How often operations have ended, and what to say of those that have ended twice.
     var ends: [(count: Counter, sentence: String)] = []
 
@@ -148,9 +151,9 @@ final class Trial {
     }
 
     /// Waits for the end of an operation that was started.
-    func waitForEnd(_ operation: Operation) -> Bool {
+    func waitForEnd(_ operation: Operation, within limit: Duration? = nil) -> Bool {
         var wasFinished = false
-        return eventually {
+        return eventually(within: limit) {
             lookForContradiction(operation, wasFinished: &wasFinished)
             return wasFinished
         }

@@ -240,6 +240,36 @@ final class BreakingSeveral: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Loses a cancellation once half of its work is done: whoever cancels it, or one on another thread than that which made it.
+final class LosingLateCancellations: ForeignOperation, @unchecked Sendable {
+    private let creator = Thread.current
+    private let losesAll: Bool
+    private var isLate = false
+    private var isLost = false
+
+    init(losesAll: Bool) {
+        self.losesAll = losesAll
+    }
+
+    override func work() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) {
+            self.lock.withLock { self.isLate = true }
+            DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) {
+                self.finish()
+            }
+        }
+    }
+
+    override func cancel() {
+        lock.withLock { if isLate, losesAll || Thread.current !== creator { isLost = true } }
+        super.cancel()
+    }
+
+    override func finish() {
+        if !lock.withLock({ isLost }) { super.finish() }
+    }
+}
+
 /// Leaves a moment between the look at `isCancelled` and the state that `cancel()` looks at.
 final class Racing: ForeignOperation, @unchecked Sendable {
     override func start() {
