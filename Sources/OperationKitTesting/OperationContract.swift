@@ -32,6 +32,8 @@ import OperationKit
 public enum OperationContract {
     /// Tries a class, and returns the rules that were seen to be broken, each once.
     ///
+    /// Cancelling the task ends the trial: the call returns what was found so far.
+    ///
     /// - Parameters:
     ///   - limit: How long an operation may take. One that takes longer never ends.
     ///   - rounds: How many operations are cancelled at random moments.
@@ -47,6 +49,8 @@ public enum OperationContract {
 
     /// Tries a class, and returns what was tried, too.
     ///
+    /// Cancelling the task ends the trial: the report has what was found so far.
+    ///
     /// - Parameters:
     ///   - limit: How long an operation may take. One that takes longer never ends.
     ///   - rounds: How many operations are cancelled at random moments.
@@ -57,14 +61,18 @@ public enum OperationContract {
         within limit: Duration = .seconds(2), rounds: Int = 200, seed: UInt64 = .random(in: 0 ... .max),
         _ make: @escaping @Sendable () throws -> Operation
     ) async -> Report {
-        // On threads of their own, because situations wait, and what they wait for may need every other thread.
-        await withCheckedContinuation { continuation in
-            let record = TrialRecord(limit: limit, seed: seed)
-            Thread {
-                Trial(limit: limit, rounds: rounds, seed: seed, record, make).run()
-                record.end()
-            }.start()
-            Thread { continuation.resume(returning: record.reportAtEnd()) }.start()
+        let record = TrialRecord(limit: limit, seed: seed)
+        return await withTaskCancellationHandler {
+            // On threads of their own, because situations wait, and what they wait for may need every other thread.
+            await withCheckedContinuation { continuation in
+                Thread {
+                    Trial(limit: limit, rounds: rounds, seed: seed, record, make).run()
+                    record.end()
+                }.start()
+                Thread { continuation.resume(returning: record.reportAtEnd()) }.start()
+            }
+        } onCancel: {
+            record.cancel()
         }
     }
 

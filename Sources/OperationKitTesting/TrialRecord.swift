@@ -86,6 +86,16 @@ final class TrialRecord: @unchecked Sendable {
         }
     }
 
+    /// The task that waits for the report is cancelled. Takes no other lock, and calls nothing: the runtime holds a lock of the task.
+    func cancel() {
+        condition.withLock {
+            if isOver { return }
+            isOver = true
+            situations.append("not tried: what is left, because the task was cancelled")
+            condition.broadcast()
+        }
+    }
+
     // MARK: - The thread that watches
 
     /// Waits until the trial is over, or its thread is blocked.
