@@ -44,15 +44,23 @@ final class Counter: @unchecked Sendable {
 
 /// Looks from a thread of its own whether an operation executes, until it is ended, or the trial is.
 final class Watch: @unchecked Sendable {
+    /// How long it looks without a pause. Later it leaves the processor to others: the operation may never end.
+    static let eagerness = Duration.milliseconds(100)
+
     private let lock = NSLock()
     private var isOver = false
     private var hasExecuted = false
 
     init(_ operation: Operation, _ record: TrialRecord) {
         Thread { [self] in
+            let began = ContinuousClock.now
             while !lock.withLock({ isOver }), !record.hasEnded {
                 if operation.isExecuting { lock.withLock { hasExecuted = true } }
-                sched_yield()
+                if began.duration(to: .now) < Self.eagerness {
+                    sched_yield()
+                } else {
+                    Thread.sleep(forTimeInterval: 0.001)
+                }
             }
         }.start()
     }

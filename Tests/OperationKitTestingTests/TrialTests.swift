@@ -39,4 +39,32 @@ struct TrialTests {
         #expect(report.situations == ["not tried: what is left, because the task was cancelled"])
         #expect(report.operationCount == 0 && report.violations.isEmpty, "\(report)")
     }
+    @Test("A watch that has looked for a while pauses between its looks")
+    func watchPauses() async {
+        let operation = Watched()
+        let watch = Watch(operation, TrialRecord(limit: .seconds(1), seed: 0))
+        await operation.wasWatchedForLong.opened()
+        #expect(!watch.end())
+        let looks = operation.lateLooks.value
+        #expect(looks[0].duration(to: looks[50]) >= .milliseconds(50))
+    }
+
+    /// Writes down when it was asked for its state, after the looks that have no pause.
+    private final class Watched: Operation, @unchecked Sendable {
+        let lateLooks = Shared<[ContinuousClock.Instant]>([])
+        let wasWatchedForLong = Gate()
+        private let began = ContinuousClock.now
+
+        override var isExecuting: Bool {
+            let now = ContinuousClock.now
+            if began.duration(to: now) > Watch.eagerness * 2 {
+                let count = lateLooks.change { looks in
+                    looks.append(now)
+                    return looks.count
+                }
+                if count > 50 { wasWatchedForLong.open() }
+            }
+            return false
+        }
+    }
 }
