@@ -89,7 +89,12 @@ public final class EventRecorder: OperationObserver {
             if unsafe lines.contains(where: matches) { gate.open() } else { unsafe expected.append((matches, gate)) }
         }
         await gate.opened()
+        // Still there if the task was cancelled.
+        lock.withLock { unsafe expected.removeAll { $0.gate === gate } }
     }
+
+    /// How many tasks wait for an event.
+    var waiterCount: Int { lock.withLock { unsafe expected.count } }
 }
 
 extension OperationEvent.Kind {

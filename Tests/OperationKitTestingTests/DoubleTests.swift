@@ -121,17 +121,6 @@ struct DoubleTests {
         }
     }
 
-    @Test("A recorder writes down events as values")
-    func recorder() async {
-        let recorder = EventRecorder()
-        let compound = recorder.observe(CompoundOperation(name: "job"))
-        try? compound.addOperation(TaskOperation(name: "part") { 1 })
-        compound.start()
-        await recorder.end(of: "job")
-        #expect(recorder.events(of: "part") == ["added to job", "started", "running", "finished"])
-        #expect(recorder.names == ["job", "part"])
-    }
-
     @Test("A gate holds until it is opened")
     func gate() async {
         let gate = Gate()

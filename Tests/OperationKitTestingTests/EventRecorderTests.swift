@@ -1,0 +1,30 @@
+import OperationKitTestSupport
+
+@testable import OperationKitTesting
+
+@Suite("Event recorders", .timeLimit(.minutes(10)))
+struct EventRecorderTests {
+    @Test("A recorder writes down events as values")
+    func recorder() async {
+        let recorder = EventRecorder()
+        let compound = recorder.observe(CompoundOperation(name: "job"))
+        try? compound.addOperation(TaskOperation(name: "part") { 1 })
+        compound.start()
+        await recorder.end(of: "job")
+        #expect(recorder.events(of: "part") == ["added to job", "started", "running", "finished"])
+        #expect(recorder.names == ["job", "part"])
+    }
+
+    @Test("A recorder keeps nothing of a task that was cancelled while it waited for an event")
+    func cancelledWaiter() async {
+        let recorder = EventRecorder()
+        let waits = ["load", "save"].map { name in Task { await recorder.end(of: name) } }
+        await eventually("the tasks do not wait") { recorder.waiterCount == 2 }
+        waits[0].cancel()
+        _ = await waits[0].value
+        #expect(recorder.waiterCount == 1)
+        recorder.observe(TaskOperation(name: "save") { 1 }).start()
+        #expect(await waits[1].value.last == "save: finished")
+        #expect(recorder.waiterCount == 0)
+    }
+}
