@@ -111,7 +111,8 @@ public enum OperationContract {
         case survivesRaces
         /// Nothing keeps it before its start, or once it is finished.
         case isReleased
-        /// It calls the library's methods as their documentation says. A `super.main()` is found in debug builds only.
+        /// It calls the library's methods as their documentation says. A `super.main()` is found in debug builds only. A success that a
+        /// cancelled operation reports is found for typed operations only, whose output is missing then.
         case usesTheLibrary
 
         /// Whether a rule comes before another one in reports.
