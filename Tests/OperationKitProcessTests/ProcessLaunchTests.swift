@@ -24,7 +24,7 @@ struct ProcessLaunchTests {
         _ = try folder.script("hello", "#!/bin/sh\npwd\n")
         let pipes = folder.url.appendingPathComponent("pipes")
         try FileManager.default.createDirectory(at: pipes, withIntermediateDirectories: true)
-        #expect(mkfifo(pipes.appendingPathComponent("hello").path, 0o777) == 0)
+        #expect(unsafe mkfifo(pipes.appendingPathComponent("hello").path, 0o777) == 0)
         let up = FileManager.default.currentDirectoryPath.split(separator: "/").map { _ in ".." }
         // So deep that as many steps up do not lead to the root.
         let deep = up.reduce(folder.url) { url, _ in url.appendingPathComponent("deep") }
