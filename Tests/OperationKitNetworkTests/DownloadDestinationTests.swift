@@ -34,10 +34,16 @@ struct DownloadDestinationTests {
             close(STDIN_FILENO)
             close(STDOUT_FILENO)
             let part = try PartialFile(for: folder.url.appendingPathComponent("file"), of: nil)
-            let isOpen = withExtendedLifetime(part) {
-                [STDIN_FILENO, STDOUT_FILENO].contains { fcntl($0, F_GETFD) >= 0 }
+            // Other threads open files, too.
+            let file = try? FileManager.default.attributesOfItem(atPath: folder.url.path + "/file.partial")
+            let number = (file?[.systemFileNumber] as? NSNumber)?.uint64Value
+            let isStream = withExtendedLifetime(part) {
+                [STDIN_FILENO, STDOUT_FILENO].contains { stream in
+                    var status = stat()
+                    return unsafe fstat(stream, &status) == 0 && UInt64(status.st_ino) == number
+                }
             }
-            exit(isOpen ? EXIT_FAILURE : EXIT_SUCCESS)
+            exit(number == nil || isStream ? EXIT_FAILURE : EXIT_SUCCESS)
         }
     }
 
