@@ -24,7 +24,7 @@ public import OperationKit
 /// these signals unless they have left that group, as daemons and the jobs of an interactive shell do. One that this process may not
 /// signal, such as `sudo`, is not ended. A program that has not been started by then is not started any more. The operation ends
 /// when the program is gone: with `CancellationError`, or with the reason of the cancellation, such as a timeout. If other programs
-/// of its group still run then, the end waits for them, for as long as the grace period at most. A program that exits with an
+/// of its group still run then, the end waits for them: for the grace period and a moment at most. A program that exits with an
 /// accepted status nevertheless has succeeded. A cancellation after the exit of the program ends what it has left behind, unless all
 /// output has been taken, and the operation is about to end. Other code that finishes the operation ends the program in the same
 /// way, and the operation does not wait for that.
