@@ -16,11 +16,7 @@ extension Trial {
         let watch = Watch(operation, record)
         enqueue(operation)
         let hasEnded = waitForEnd(operation)
-        if !hasEnded, !operation.isReady {
-            foundNotStarted(operation, "It was cancelled, added to a queue")
-        } else if !hasEnded {
-            foundEndlessWhenCancelledBefore()
-        }
+        if !hasEnded { foundEndlessWhenCancelledBefore(onQueue: operation) }
         if try watch.end() || hasEnded && (0..<5).contains(where: { _ in try executesWhenCancelledBefore() }) {
             found(.doesNotWorkWhenCancelledBefore, "It was cancelled before its start, and executed nevertheless.")
         }
@@ -37,7 +33,7 @@ extension Trial {
         if waitForEnd(operation) {
             _ = eventually { starter.returned != nil }
             // Foundation's queue on Linux finds an end by itself.
-            lookForAnnouncement(ends, "It was cancelled before its start")
+            lookForAnnouncement(of: operation, ends, "It was cancelled before its start")
         } else {
             foundEndlessWhenCancelledBefore()
         }
@@ -64,12 +60,13 @@ extension Trial {
             }
             guard eventually({ operation.isExecuting || operation.isFinished }), !operation.isFinished else { continue }
             // Its work may be at any place, and what is inside a composite starts later.
-            let delay = max(.milliseconds(attempt), min(workDuration, limit) * tried / 5)
-            tried += 1
+            let delay = max(min(.milliseconds(attempt), workDuration), min(workDuration, limit) * tried / 5)
             Thread.sleep(forTimeInterval: delay / .seconds(1))
             if !attempt.isMultiple(of: 2) {
                 _ = eventually { operation.isFinished || isAnyChildExecuting(of: operation) }
             }
+            if operation.isFinished { continue }
+            tried += 1
             cancel(operation, "It was cancelled while it worked")
             // A cancellation that comes while the operation is finishing takes no effect.
             if !eventually(
@@ -81,7 +78,7 @@ extension Trial {
                 if hasGoneBack(operation, ends) { return }
                 return foundEndlessWhenCancelled(operation)
             }
-            if !lookForAnnouncement(ends, "It was cancelled while it worked") { return }
+            if !lookForAnnouncement(of: operation, ends, "It was cancelled while it worked") { return }
             lookAtOutcome(of: operation)
         }
         if tried == 0 { record.began("not tried: cancelling it while it works, because it always ended before") }
@@ -148,7 +145,8 @@ extension Trial {
             if let endless, hasGoneBack(endless.operation, endless.ends) { return }
             // First: a queue waits for the announcement before it starts others.
             for racer in racers where racer.operation.isFinished {
-                if !lookForAnnouncement(racer.ends, "It was cancelled at a random moment") { return }
+                let situation = "It was cancelled at a random moment"
+                if !lookForAnnouncement(of: racer.operation, racer.ends, situation) { return }
             }
             if let endless {
                 let tree = unfinished(endless.operation)

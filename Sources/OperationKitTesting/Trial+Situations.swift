@@ -120,9 +120,7 @@ extension Trial {
         } else if !eventually({ following.isFinished }) {
             found(.announcesItsEnd, "It was finished, and an operation that depends on it did not start.")
         } else if !eventually({ ends.value > 0 }) {
-            found(
-                .finishesOnce, "It was finished, and its completion block was not called.",
-                advice: "Leave the completion block to Foundation.")
+            foundNoCompletion("It ran on a queue")
         }
     }
 
@@ -183,6 +181,7 @@ extension Trial {
             return found(.isReleased, "It was dropped before its start, and \(seconds) later it was still referenced.")
         }
         // What stops the work may keep it, too.
+        var isComplete = true
         for end in End.allCases {
             let isSpoiled =
                 switch end {
@@ -191,11 +190,13 @@ extension Trial {
                 case .cancelledWhileWorking: cancelledOnesHaveNoEnd
                 }
             if isSpoiled {
-                record.began("not tried: releasing it after a cancellation, because of what was found before")
+                isComplete = false
             } else if try !isReleased(after: end) {
                 return
             }
         }
+        if isComplete { return }
+        record.began("not tried: releasing it after a cancellation, because of what was found before")
     }
 
     /// How an operation that is to be released comes to its end.
@@ -223,9 +224,9 @@ extension Trial {
                 _ = eventually { operation.isExecuting || operation.isFinished }
                 cancel(operation, end.situation)
             }
-            if waitForEnd(operation) { return lookForAnnouncement(ends, end.situation) }
+            if waitForEnd(operation) { return lookForAnnouncement(of: operation, ends, end.situation) }
             switch end {
-            case .cancelledBefore: foundEndlessWhenCancelledBefore()
+            case .cancelledBefore: foundEndlessWhenCancelledBefore(onQueue: operation)
             case .cancelledWhileWorking where operation.isExecuting: foundEndlessWhenCancelled(operation)
             case .byItself, .cancelledWhileWorking: foundEndlessOnQueue(operation)
             }

@@ -119,12 +119,24 @@ final class Trial {
 
     /// Waits for the completion block of an operation that has finished, which Foundation calls once it is told.
     ///
-    /// - Returns: Whether it was called. If not, that is found of what was done with the operation.
+    /// - Returns: Whether it is told. If not, that is found of what was done with the operation.
     @discardableResult
-    func lookForAnnouncement(_ ends: Counter, _ situation: String) -> Bool {
-        if eventually({ ends.value > 0 }) { return true }
-        found(.announcesItsEnd, "\(situation), and finished without announcing it.")
-        return false
+    func lookForAnnouncement(of operation: Operation, _ ends: Counter, _ situation: String) -> Bool {
+        // The library tells it. A class may have dropped the block.
+        let isTold = operation is AsyncOperation
+        if isTold && record.hasFound(.finishesOnce) || eventually({ ends.value > 0 }) { return true }
+        if isTold {
+            foundNoCompletion(situation)
+        } else {
+            found(.announcesItsEnd, "\(situation), and finished without announcing it.")
+        }
+        return isTold
+    }
+
+    func foundNoCompletion(_ situation: String) {
+        found(
+            .finishesOnce, "\(situation), and finished, and its completion block was not called.",
+            advice: "Leave the completion block to Foundation.")
     }
 
     /// Whether a queue may wait for operations that were cancelled.
@@ -133,7 +145,7 @@ final class Trial {
     }
 
     func eventually(within limit: Duration? = nil, _ condition: () -> Bool) -> Bool {
-        Patience.wait(limit ?? self.limit) {
+        Patience.wait(limit ?? self.limit, isOver: { record.hasEnded }) {
             record.pulse()
             return condition()
         }
@@ -200,6 +212,12 @@ final class Trial {
         found(
             .finishesWhenCancelledBefore,
             "It was cancelled before its start, and did not finish within \(seconds) of its start.")
+    }
+
+    /// Says of an operation which was cancelled and added to a queue that it did not finish, or that the queue has not started it.
+    func foundEndlessWhenCancelledBefore(onQueue operation: Operation) {
+        if operation.isReady { return foundEndlessWhenCancelledBefore() }
+        foundNotStarted(operation, "It was cancelled, added to a queue")
     }
 
     /// What keeps an operation from being started.

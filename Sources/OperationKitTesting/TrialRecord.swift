@@ -22,6 +22,7 @@ final class TrialRecord: @unchecked Sendable {
     private let condition = NSCondition()
     private var violations: [OperationContract.Rule: OperationContract.Violation] = [:]
     private var situations: [String] = []
+    private var spoilingCount = 0
     private var operationCount = 0
     private var question = Question.state
     /// How often the thread was seen to go on.
@@ -38,8 +39,8 @@ final class TrialRecord: @unchecked Sendable {
     /// Whether the trial has ended, or its thread was left behind. Nothing counts any more then.
     var hasEnded: Bool { condition.withLock { isOver } }
 
-    /// How many of the broken rules may keep an operation from ending, or damage its queue.
-    var spoilingViolationCount: Int { condition.withLock { violations.keys.count { !Self.harmless.contains($0) } } }
+    /// How often a rule was seen to be broken that may keep an operation from ending, or damage its queue.
+    var spoilingViolationCount: Int { condition.withLock { spoilingCount } }
 
     private static let harmless = Set<OperationContract.Rule>(
         [.executesWhileWorking, .isAsynchronous, .usesTheLibrary])
@@ -48,6 +49,7 @@ final class TrialRecord: @unchecked Sendable {
 
     func found(_ rule: OperationContract.Rule, _ sentence: String, advice: String? = nil) {
         condition.withLock {
+            if !Self.harmless.contains(rule) { spoilingCount += 1 }
             guard !isOver, violations[rule] == nil else { return }
             violations[rule] = .init(rule: rule, sentence: sentence, advice: advice)
         }

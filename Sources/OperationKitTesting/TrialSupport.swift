@@ -97,14 +97,15 @@ enum Patience {
     ///
     /// Time alone proves nothing: on a machine that is busy, or that stops for a while, it passes without anything having run. So the wait
     /// ends when the time has passed and, besides, a thread, a dispatch queue and a task have been started one after the other as often as
-    /// that takes on an idle machine.
-    static func wait(_ limit: Duration, until condition: () -> Bool) -> Bool {
+    /// that takes on an idle machine. If `isOver` becomes true, it ends earlier.
+    static func wait(_ limit: Duration, isOver: () -> Bool = { false }, until condition: () -> Bool) -> Bool {
         let began = ContinuousClock.now
         var beats = 0
         while true {
             // Rarely after a while, because what is waited for needs the processor.
             for _ in 0..<10 {
                 if condition() { return true }
+                if isOver() { return false }
                 Thread.sleep(forTimeInterval: beats == 0 ? 0.000_2 : 0.001)
             }
             let passed = began.duration(to: .now)

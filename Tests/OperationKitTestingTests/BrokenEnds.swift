@@ -97,6 +97,18 @@ final class EndingTwiceWhenCancelled: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Drops its completion block when it is cancelled.
+final class DroppingItsBlockWhenCancelled: AsyncOperation, @unchecked Sendable {
+    override func main() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) { self.finish() }
+    }
+
+    override func didCancel() {
+        completionBlock = nil
+        finish(withError: CancellationError())
+    }
+}
+
 /// Drops its completion block.
 final class DroppingItsCompletionBlock: ForeignOperation, @unchecked Sendable {
     override func start() {

@@ -73,6 +73,11 @@ final class NeverReadyMain: Operation, @unchecked Sendable {
     override var isReady: Bool { false }
 }
 
+/// Ready as long as it is not cancelled, whatever it depends on.
+final class ReadyUnlessCancelled: Operation, @unchecked Sendable {
+    override var isReady: Bool { !isCancelled }
+}
+
 /// Ready only as long as it is not cancelled.
 final class NotReadyWhenCancelled: Operation, @unchecked Sendable {
     override var isReady: Bool { super.isReady && !isCancelled }

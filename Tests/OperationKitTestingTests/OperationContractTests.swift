@@ -58,6 +58,7 @@ struct OperationContractTests {
             (.executesWhileWorking, { NotExecuting() }),
             (.isAsynchronous, { NotAsynchronous() }), (.announcesItsEnd, { Silent() }),
             (.finishesOnce, { EndingTwice() }), (.finishesOnce, { DroppingItsCompletionBlock() }),
+            (.finishesOnce, { DroppingItsBlockWhenCancelled() }),
             (.movesForward, { GoingBack() }),
             (.marksCancellation, { NotMarking() }),
             (.finishesWhenCancelledBefore, { DeafWhenCancelledBefore() }), (.waitsForItsStart, { FinishingInCancel() }),
@@ -320,6 +321,12 @@ struct OperationContractTests {
         let guide = URL(filePath: #filePath).deletingLastPathComponent().appending(
             path: "../../Sources/OperationKitTesting/OperationKitTesting.docc/TestingYourOperations.md")
         #expect(try String(contentsOf: guide, encoding: .utf8).contains("```text\n\(message)\n```"))
+    }
+
+    @Test("A class that ignores dependencies, and is not ready once it is cancelled, is not blamed for what follows")
+    func readyUnlessCancelled() async {
+        let report = await report([.becomesReady]) { ReadyUnlessCancelled() }
+        #expect(report.violations.map(\.rule) == [.becomesReady], "\(report)")
     }
 
     @Test("A report says what was tried, with the seed")
