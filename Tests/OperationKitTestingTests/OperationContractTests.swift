@@ -327,6 +327,8 @@ struct OperationContractTests {
     func readyUnlessCancelled() async {
         let report = await report([.becomesReady]) { ReadyUnlessCancelled() }
         #expect(report.violations.map(\.rule) == [.becomesReady], "\(report)")
+        #expect(
+            report.situations.last?.hasPrefix("not tried: cancellations at random moments") == true, "\(report)")
     }
 
     @Test("A report says what was tried, with the seed")
