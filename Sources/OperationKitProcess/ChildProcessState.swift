@@ -4,7 +4,7 @@
 /// A program is over when it has exited, and its pipes are at their end. Programs that it has left behind may hold the
 /// pipes open, and write to them, for good. So a moment after its exit, when all that it has written itself was taken,
 /// the pipes are given up. A program that was asked to end, before its exit or after it, is over only when its group has
-/// ended, or has not a moment after the grace period, when it was killed.
+/// ended, or a moment after that was killed.
 ///
 /// The program is waited for when it is over, not when it exits. Until then its number, which is that of its group, can't
 /// belong to another process, and the group can get signals.

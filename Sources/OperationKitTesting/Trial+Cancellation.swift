@@ -24,16 +24,16 @@ extension Trial {
 
     private func executesWhenCancelledBefore() throws -> Bool {
         if record.hasFound(.announcesItsEnd) { return false }
-        let operation = try makeOperation()
-        let ends = countEnds(of: operation, "It was cancelled before its start")
-        cancel(operation, "It was cancelled before its start")
+        let (operation, situation) = (try makeOperation(), "It was cancelled before its start")
+        let ends = countEnds(of: operation, situation)
+        cancel(operation, situation)
         guard becomesReady(operation) else { return false }
         let watch = Watch(operation, record)
         let starter = Starter(operation)
         if waitForEnd(operation) {
             _ = eventually { starter.returned != nil }
             // Foundation's queue on Linux finds an end by itself.
-            lookForAnnouncement(of: operation, ends, "It was cancelled before its start")
+            lookForAnnouncement(of: operation, ends, situation)
         } else {
             foundEndlessWhenCancelledBefore()
         }
@@ -47,10 +47,11 @@ extension Trial {
     }
 
     func cancelWhileWorking() throws {
+        let situation = "It was cancelled while it worked"
         var tried = 0
         for attempt in 0..<20 where tried < 5 {
             let operation = try makeOperation()
-            let ends = countEnds(of: operation, "It was cancelled while it worked")
+            let ends = countEnds(of: operation, situation)
             guard becomesReady(operation) else { return }
             // On a busy machine the work may be over before this thread goes on.
             if operation.isAsynchronous, attempt.isMultiple(of: 2) {
@@ -67,18 +68,18 @@ extension Trial {
             }
             if operation.isFinished { continue }
             tried += 1
-            cancel(operation, "It was cancelled while it worked")
+            cancel(operation, situation)
             // A cancellation that comes while the operation is finishing takes no effect.
             if !eventually(
                 within: .milliseconds(100), { operation.isCancelled || operation.isFinished || ends.value > 0 })
             {
-                found(.marksCancellation, "It was cancelled while it worked, and its isCancelled is false.")
+                found(.marksCancellation, "\(situation), and its isCancelled is false.")
             }
             if !waitForEnd(operation) {
                 if hasGoneBack(operation, ends) { return }
                 return foundEndlessWhenCancelled(operation)
             }
-            if !lookForAnnouncement(of: operation, ends, "It was cancelled while it worked") { return }
+            if !lookForAnnouncement(of: operation, ends, situation) { return }
             lookAtOutcome(of: operation)
         }
         if tried == 0 { record.began("not tried: cancelling it while it works, because it always ended before") }
@@ -113,11 +114,12 @@ extension Trial {
     }
 
     func races() throws {
+        let situation = "It was cancelled at a random moment"
         var random = Random(seed: seed)
         for first in stride(from: 0, to: rounds, by: 32) {
             let racers = try (first..<min(first + 32, rounds)).map { _ in
                 let operation = try makeOperation()
-                return (operation: operation, ends: countEnds(of: operation, "It was cancelled at a random moment"))
+                return (operation: operation, ends: countEnds(of: operation, situation))
             }
             for (operation, _) in racers {
                 let delay = delayOfRace(&random)
@@ -145,17 +147,15 @@ extension Trial {
             if let endless, hasGoneBack(endless.operation, endless.ends) { return }
             // First: a queue waits for the announcement before it starts others.
             for racer in racers where racer.operation.isFinished {
-                let situation = "It was cancelled at a random moment"
                 if !lookForAnnouncement(of: racer.operation, racer.ends, situation) { return }
             }
             if let endless {
                 let tree = unfinished(endless.operation)
-                found(
-                    .survivesRaces, "It was cancelled at a random moment, and did not finish within \(seconds).\(tree)")
-                return
+                return found(.survivesRaces, "\(situation), and did not finish within \(seconds).\(tree)")
             }
         }
     }
+
     /// Half of the cancellations come soon, mostly very soon, because a busy machine starts operations late, and half of them at any moment
     /// of the work.
     private func delayOfRace(_ random: inout Random) -> Duration {

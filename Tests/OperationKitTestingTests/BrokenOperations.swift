@@ -245,7 +245,7 @@ final class BreakingSeveral: ForeignOperation, @unchecked Sendable {
     }
 }
 
-/// Loses a cancellation once half of its work is done: whoever cancels it, or one on another thread than that which made it.
+/// Loses a cancellation once half of its work is done: each one, or only those on another thread than that which made it.
 final class LosingLateCancellations: ForeignOperation, @unchecked Sendable {
     private let creator = Thread.current
     private let losesAll: Bool

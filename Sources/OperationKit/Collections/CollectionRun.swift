@@ -158,7 +158,8 @@ extension CollectionRun {
             let count = batchCount(input?.count ?? 0, size: batchSize)
             finish(slots: Array(repeating: failure ?? CancellationError(), count: count), failure: failure)
         } catch {
-            finish(slots: [failure ?? error], failure: failure ?? error)
+            let error = failure ?? error
+            finish(slots: [error], failure: error)
         }
     }
 }

@@ -88,7 +88,6 @@ package func detachThread(_ body: @escaping @Sendable () -> Void) {
             unsafe Unmanaged<Reference<DedicatedThreads.Job>>.fromOpaque(pointer).takeRetainedValue().value()
             return nil
         }, start.toOpaque())
-    if status == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
     #else
     #if canImport(Musl)
     var thread: pthread_t?
@@ -109,11 +108,11 @@ package func detachThread(_ body: @escaping @Sendable () -> Void) {
             }
             return nil
         }, start.toOpaque())
-    #if canImport(Musl)
+    #endif
+    #if canImport(Darwin) || canImport(Musl)
     if status == 0, let thread = unsafe thread { unsafe pthread_detach(thread) }
     #else
     if status == 0 { pthread_detach(thread) }
-    #endif
     #endif
     if status == 0 { return }
     unsafe start.release()
