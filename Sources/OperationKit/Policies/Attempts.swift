@@ -88,6 +88,8 @@ final class Attempts: ChildDescriber {
         delayBegan(duration, on: clock)
         defer { delayEnded() }
         try await clock.pause(for: duration, began: began)
+        // The task may not know of a cancellation yet.
+        try checkStopped()
     }
 
     func delayBegan(_ duration: Duration, on clock: any Clock<Duration>) {
