@@ -15,7 +15,8 @@ let package = Package(
         .executable(name: "OperationBenchmark", targets: ["OperationBenchmark"]),
     ],
     targets: [
-        .target(name: "OperationKit"),
+        .target(name: "OperationKit", dependencies: ["COperationSupport"]),
+        .target(name: "COperationSupport"),
         .target(name: "OperationKitTimelines", dependencies: ["OperationKit"]),
         .target(name: "OperationKitProcess", dependencies: ["OperationKit", "CProcessSupport"]),
         .target(name: "CProcessSupport"),
@@ -42,7 +43,7 @@ let package = Package(
             path: "Tests/OperationKitTestSupport"),
         .testTarget(
             name: "OperationKitTests",
-            dependencies: ["OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
+            dependencies: ["COperationSupport", "OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitTimelinesTests",
             dependencies: ["OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),

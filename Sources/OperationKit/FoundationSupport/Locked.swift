@@ -1,6 +1,8 @@
 import Foundation
 
-#if !canImport(ObjectiveC)
+#if canImport(ObjectiveC)
+import COperationSupport
+#else
 import Synchronization
 #endif
 
@@ -86,23 +88,24 @@ struct RecursiveLock {
 
 /// A number that any thread may read and change at any time.
 ///
-/// Reading it costs one instruction where `Synchronization` is there, which every operation does several times. On Apple platforms
-/// that is macOS 15 and later, so a lock takes its place.
-struct AtomicCounter: ~Copyable, Sendable {
+/// Every operation reads some of them several times. On Apple platforms, `Synchronization` is there from macOS 15 on, so a few lines of C
+/// take its place.
+@safe struct AtomicCounter: ~Copyable, @unchecked Sendable {
     #if canImport(ObjectiveC)
-    private let number = Locked(0)
+    private let number = UnsafeMutablePointer<Int>.allocate(capacity: 1)
 
-    var value: Int { number.withLock(\.self) }
+    init() { unsafe number.initialize(to: 0) }
+
+    deinit { unsafe number.deallocate() }
+
+    var value: Int { unsafe ok_counter_value(number) }
 
     /// Changes the number.
     ///
     /// - Returns: The new one.
     @discardableResult
     borrowing func add(_ difference: Int) -> Int {
-        number.withLock { number in
-            number += difference
-            return number
-        }
+        unsafe ok_counter_add(number, difference)
     }
     #else
     private let number = Atomic(0)

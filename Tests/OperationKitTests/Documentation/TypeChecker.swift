@@ -47,10 +47,10 @@ struct TypeChecker {
             arguments += ["-swift-version", languageMode]
             arguments += ["-module-name", "Documents"]
             arguments += ["-I", modules.path]
-            // The C module of `OperationKitProcess`.
-            arguments += [
-                "-I", BuildProducts.repository.appendingPathComponent("Sources/CProcessSupport/include").path,
-            ]
+            for module in ["COperationSupport", "CProcessSupport"] {
+                let folder = BuildProducts.repository.appendingPathComponent("Sources/\(module)/include")
+                arguments += ["-I", folder.path]
+            }
             if let scopeLimit { arguments += ["-Xfrontend", "-solver-scope-threshold=\(scopeLimit)"] }
             for (index, block) in blocks.enumerated() {
                 let file = folder.appendingPathComponent("Block\(index).swift")
