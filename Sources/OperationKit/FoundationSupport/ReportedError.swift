@@ -133,10 +133,13 @@ extension Error {
     package var eventText: String {
         if let text = (self as? any LocalizedError)?.errorDescription { return text }
         // Those that are declared in Swift, and converted by no code of their own.
-        let isPlain = !(self is any CustomNSError) && (self as NSError).domain == String(reflecting: type(of: self))
+        let isPlain = !(self is any CustomNSError) && (self as NSError).domain == String(reflecting: dynamicType)
         let text = isPlain ? "\(self)" : localizedDescription
         return text.utf8.count > 1_000 ? "\(text.prefix(500))…" : text
     }
+
+    /// The type of the error. A continuation that is resumed with an `any Error` wraps it once more, so that its type is `any Error`.
+    private var dynamicType: any Error.Type { type(of: self as any Error) }
 
     /// Returns an error that is inside another one as Objective-C would see it.
     ///
@@ -227,7 +230,7 @@ extension Error {
             return isFoundationCancellation(domain: type(of: error).errorDomain, code: error.errorCode)
         }
         // Other Swift errors have a domain of their own.
-        guard type(of: self) is NSError.Type else { return false }
+        guard dynamicType is NSError.Type else { return false }
         let error = self as NSError
         return isFoundationCancellation(domain: error.domain, code: error.code)
             || error.userInfo[cancellationKey] as? Bool == true

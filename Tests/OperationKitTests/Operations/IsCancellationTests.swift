@@ -51,9 +51,23 @@ import FoundationNetworking
         ]
     }
 
-    @Test("No child fails, and no item, with an error that stands for a cancellation", arguments: cancellations.indices)
-    func noFailure(index: Int) async {
-        let error = Self.cancellations[index]
+    /// The error as a continuation throws it that is resumed with it: wrapped once more.
+    private static func resumed(_ error: any Error) async -> any Error {
+        do {
+            try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+                continuation.resume(throwing: error)
+            }
+            return error
+        } catch {
+            return error
+        }
+    }
+
+    @Test(
+        "No child fails, and no item, with an error that stands for a cancellation", arguments: cancellations.indices,
+        [false, true])
+    func noFailure(index: Int, ofContinuation: Bool) async {
+        let error = ofContinuation ? await Self.resumed(Self.cancellations[index]) : Self.cancellations[index]
         #expect(error.isCancellation)
         let child = ThrowingBlockOperation { throw error }
         let numbers = Strategy.parallelItems.make(policy: .cancelRemaining) { $1($0 == [0] ? error : nil) }
@@ -63,9 +77,18 @@ import FoundationNetworking
         #expect(run.errors.count { $0 != nil } == 1)
     }
 
-    @Test("Each of the other errors is a failure of its child, and of its item", arguments: failures.indices)
-    func isFailure(index: Int) async {
-        let error = Self.failures[index]
+    @Test("An error says the same when a continuation has thrown it") func texts() async {
+        struct Plain: Error { let number = 1 }
+        for error in Self.cancellations + Self.failures + [Plain()] {
+            #expect(await Self.resumed(error).eventText == error.eventText)
+        }
+    }
+
+    @Test(
+        "Each of the other errors is a failure of its child, and of its item", arguments: failures.indices,
+        [false, true])
+    func isFailure(index: Int, ofContinuation: Bool) async {
+        let error = ofContinuation ? await Self.resumed(Self.failures[index]) : Self.failures[index]
         #expect(!error.isCancellation)
         let child = ThrowingBlockOperation { throw error }
         let run = Strategy.sequentialItems.make(policy: .cancelRemaining) { $1(error) }.makeOperation(on: [1, 2, 3])
