@@ -145,8 +145,13 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         scheduler.run()
     }
 
-    private func decision(on error: CompoundOperationError?, about failures: ChildFailures) -> Lifecycle.Outcome {
-        Result { try childrenDidFinish(error) }.mapError { thrown in
+    /// - Returns: The outcome, and whether it is a failure that is none of the children's.
+    private func decision(
+        on error: CompoundOperationError?, about failures: ChildFailures
+    ) -> (outcome: Lifecycle.Outcome, isOwn: Bool) {
+        var isOwn = false
+        let outcome = Result { try childrenDidFinish(error) }.mapError { thrown in
+            isOwn = error == nil || !(thrown is CompoundOperationError || thrown.isCancellation)
             var outcome = thrown
             if let error, let cause = failures.cause {
                 outcome = SkippedError(error: error, cause: cause).passingOnCause(in: thrown)
@@ -154,6 +159,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
             // The compound's own error has the reason.
             return thrown is CompoundOperationError ? outcome : outcome.marked
         }
+        return (outcome, isOwn)
     }
 
     /// All children have finished: the compound does too.
@@ -166,7 +172,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         let decided = isWorking ? decision(on: error, about: failures) : nil
         childrenFinished(&list) { isCancelled, reason in
             // A cancellation that came meanwhile has taken effect. A failure of the compound's own says more.
-            if let decided, isCancelled == wasCancelled || (error == nil && decided.error != nil) { return decided }
+            if let decided, isCancelled == wasCancelled || decided.isOwn { return decided.outcome }
             return CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
         }
     }

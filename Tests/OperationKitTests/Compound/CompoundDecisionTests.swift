@@ -23,6 +23,24 @@ import OperationKitTestSupport
                 compound.cancel()
                 throw TestError.second
             }, outcome: "second"),
+        Case(
+            child: { _ in throw TestError.first },
+            decision: { compound, _ in
+                compound.cancel(withError: TestError.reason)
+                throw TestError.second
+            }, asked: "sync failed [0 child]", outcome: "second"),
+        Case(
+            child: { _ in throw TestError.first },
+            decision: { compound, error in
+                compound.cancel(withError: TestError.reason)
+                throw error ?? CancellationError()
+            }, asked: "sync failed [0 child]", outcome: "sync cancelled (reason) [0 child]"),
+        Case(
+            child: { _ in throw TestError.first },
+            decision: { compound, _ in
+                compound.cancel()
+                throw CancellationError()
+            }, asked: "sync failed [0 child]", outcome: "sync cancelled [0 child]"),
         Case(decision: { compound, _ in compound.finish(withError: TestError.first) }, outcome: "first"),
         // Nothing can be added any more.
         Case(
