@@ -137,6 +137,28 @@ import OperationKitTestSupport
         #expect(log.events == ["true"])
     }
 
+    private static func currentThread() -> ObjectIdentifier { ObjectIdentifier(Thread.current) }
+
+    @Test("A workflow that is cancelled calls the handlers of its child on the same thread, before the call returns")
+    func handlers() async {
+        for _ in 0..<TestExtent.choose(50, long: 2_000) {
+            let (working, thread) = (Gate(), Shared<ObjectIdentifier?>(nil))
+            let child = IOBlockOperation<Void, Void>.finishing { _, finish in
+                finish.onCancel {
+                    thread.value = Self.currentThread()
+                    finish(CancellationError())
+                }
+                working.open()
+            }
+            let workflow = WorkflowOperation { flow in try await flow.run(child) }
+            workflow.start()
+            await working.opened()
+            workflow.cancel()
+            #expect(thread.value == Self.currentThread())
+            try? await workflow.finished()
+        }
+    }
+
     @Test("A body that throws cancels what others have added, and the workflow ends after that")
     func throwing() async {
         let added = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
