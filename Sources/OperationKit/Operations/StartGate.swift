@@ -239,11 +239,12 @@ extension AsyncOperation {
         }
     }
 
-    /// Gives up the gates that have not been passed. The operation ends.
+    /// Gives up the gates that have not been passed, and what an attempt requires. The operation ends.
     func withdrawGates() {
         // Released after unlocking; their deinitializers may run arbitrary code.
-        let remaining = withState { $0.gates?.removeAll() }
+        let (remaining, helper) = withState { ($0.gates?.removeAll(), $0.gates?.helper) }
         remaining?.last?.withdraw()
+        if let helper, helper.withState(\.isHidden) { helper.finish(withError: error) }
     }
 
     /// Takes what the operation got from a gate, once nothing of its work is left. Its time ends.

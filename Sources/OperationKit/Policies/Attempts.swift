@@ -188,11 +188,12 @@ extension ResourceRequest {
         }
         lease.hideFromObservers()
         lease.require(self, asAttemptOf: operation)
-        lease.asyncCompletionBlock = { [weak operation] _ in
+        operation.setHelper(lease)
+        // Not before it has left its lines: the operation may end now.
+        FinishObserver(lease) { [weak operation] in
             operation?.setHelper(nil)
             continuation.withLock { $0.take() }?.resume(returning: nil)
         }
-        operation.setHelper(lease)
         var reason: String?
         let finish = await withCancellationDelivered(to: lease.cancel) {
             await withCheckedContinuation { waiting in
@@ -205,7 +206,7 @@ extension ResourceRequest {
                 if let reason { operation.emit(.waiting(for: reason)) }
             }
         }
-        if reason != nil { operation.emit(.running) }
+        if reason != nil, finish != nil { operation.emit(.running) }
         return try finish ?? { throw lease.error ?? CancellationError() }()
     }
 }

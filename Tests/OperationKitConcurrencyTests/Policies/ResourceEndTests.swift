@@ -112,6 +112,42 @@ import OperationKitTestSupport
         #expect(log.events == ["next"])
     }
 
+    @Test(
+        "What an attempt of a closure waits for or holds ends with the operation", arguments: [false, true],
+        [End.failure, .cancellation])
+    func attemptOfClosure(isWaiting: Bool, end: End) async {
+        for _ in 0..<TestExtent.choose(20, long: 1_000) {
+            let (database, closure, released) = (ExclusiveAccess("database", maximumWaiting: 1), Gate(), Gate())
+            let holder = ScriptedOperation.idle("holder")
+            holder.require(database)
+            if isWaiting { holder.start() }
+            let task = TaskOperation(name: "task", retry: RetryPolicy(maximumAttempts: 9, backoff: .none)) {
+                closure.open()
+                await released.openedDespiteCancellation()
+                try Task.checkCancellation()
+            }
+            task.require(database)
+            task.start()
+            if isWaiting {
+                await eventually("it does not wait") { database.waitingCount == 1 }
+            } else {
+                await closure.opened()
+            }
+            var operation: AsyncOperation? = task
+            take(end, of: &operation)
+            // The work of one that was cancelled goes on.
+            if end == .cancellation { released.open() }
+            _ = try? await task.finished()
+            #expect(database.waitingCount == 0)
+            let next = ScriptedOperation.idle("next")
+            next.require(database)
+            next.start()
+            #expect(database.waitingCount == (isWaiting ? 1 : 0))
+            for operation in [holder, next] { operation.finish() }
+            released.open()
+        }
+    }
+
     @Test("Operations that wait for each other's end are let go on without nested calls, however many wait")
     func manyWaiting() async throws {
         let count = TestExtent.choose(2_000, long: 100_000)

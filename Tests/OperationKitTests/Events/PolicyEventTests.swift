@@ -220,6 +220,21 @@ import OperationKitTestSupport
         #expect(operation.withState { $0.gates?.helper } == nil)
     }
 
+    @Test("An attempt of a closure that is refused does not run") func refusedAttempt() async {
+        let (database, policy) = (ExclusiveAccess("database"), RetryPolicy(maximumAttempts: 1))
+        let holder = EventLog().held("holder", database)
+        holder.start()
+        let operation = recorder.observe(TaskOperation(name: "load", retry: policy) {})
+        operation.clock = clock
+        operation.require(database, within: .seconds(1))
+        operation.start()
+        await occurrence(of: waitingForDatabase)
+        await clock.pass(.seconds(1))
+        await recorder.end(of: "load")
+        #expect(events == ["started", "running", waitingForDatabase, "finished: ResourceError"])
+        holder.finish()
+    }
+
     @Test("Each run of a repeated operation is a child, and there are no retries") func repetition() async {
         let poll = RepeatOperation(
             every: .seconds(10), continuesAfterFailure: true, name: "poll", until: { $0 == 3 },
