@@ -51,6 +51,17 @@ import OperationKitTestSupport
         #expect(stalls.names.isEmpty)
     }
 
+    @Test("The report of a composite without children says what it waits for") func betweenAttempts() async throws {
+        let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(300)), jitter: .none)
+        let load = stalls.watch(
+            RetryOperation(policy, name: "load") { _ in ThrowingBlockOperation { throw TestError.first } })
+        load.start()
+        let report = try #require(await stalls.report())
+        #expect(report.description.contains("attempt 2 of 2 begins in"))
+        load.cancel()
+        try? await load.finished()
+    }
+
     @Test("A child that stalls is reported, and not the composites that wait for it, which are in its report")
     func tree() async throws {
         let login = ScriptedOperation.idle("login")

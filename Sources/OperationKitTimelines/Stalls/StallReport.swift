@@ -107,10 +107,11 @@ public struct StallReport: Sendable, CustomStringConvertible {
     public let tree: String
 
     private let title: String
+    private let isComposite: Bool
     /// The reason of the cancellation, other than a timeout.
     private let reason: String?
 
-    /// A sentence about the operation, and below it the tree, unless that would be one line. The last is the call stack.
+    /// A sentence about the operation, and below it the tree, unless there is no composite. The last is the call stack.
     public var description: String {
         let words = [
             isCancelled ? "cancelled" + (reason.map { " (\($0))" } ?? "") : nil, state,
@@ -121,7 +122,7 @@ public struct StallReport: Sendable, CustomStringConvertible {
             "OperationKit: “\(name)”\(remark) has not finished \(age.shortText) after its start: "
             + words.joined(separator: ", ") + "." + (origin.map { " It was started on \($0)." } ?? "")
         let lines = tree.split(separator: "\n").map { "  \($0)" }
-        return ([sentence] + (lines.count > 1 ? lines : []) + callStack.map { "    " + $0 }).joined(separator: "\n")
+        return ([sentence] + (isComposite ? lines : []) + callStack.map { "    " + $0 }).joined(separator: "\n")
     }
 
     /// Asks the operation and those around it, so nothing may be locked. `nil` if it has finished.
@@ -143,6 +144,7 @@ public struct StallReport: Sendable, CustomStringConvertible {
         callStack = OperationDiagnostics.callStack(of: operation)
         var outermost = operation
         while let composite = outermost.enclosingComposite { outermost = composite }
+        isComposite = outermost.unfinishedChildren(atMost: 0) != nil
         tree = outermost.debugDescription
     }
 }
