@@ -48,7 +48,7 @@ struct RequestRetryTests {
         await #expect(throws: OperationTimeoutError.self) {
             try await queue.run(retry.with(input: URLRequest(url: server.url())))
         }
-        #expect(server.requests.count == 1)
+        #expect(retry.attempts.count == 1)
     }
 
     @Test("A delay that a server asks for ends a retry if it would pass the whole time")

@@ -244,7 +244,11 @@ extension AsyncOperation {
         // Released after unlocking; their deinitializers may run arbitrary code.
         let (remaining, helper) = withState { ($0.gates?.removeAll(), $0.gates?.helper) }
         remaining?.last?.withdraw()
-        if let helper, helper.withState(\.isHidden) { helper.finish(withError: error) }
+        // One that waits ends as cancelled, which is not tried again.
+        if let helper, helper.withState(\.isHidden) {
+            helper.cancel()
+            helper.finish(withError: error)
+        }
     }
 
     /// Takes what the operation got from a gate, once nothing of its work is left. Its time ends.

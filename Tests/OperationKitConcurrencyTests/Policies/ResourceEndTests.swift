@@ -129,7 +129,10 @@ import OperationKitTestSupport
             task.require(database)
             task.start()
             if isWaiting {
-                await eventually("it does not wait") { database.waitingCount == 1 }
+                // It is in the line a moment before it can end there.
+                await eventually("it does not wait") {
+                    task.withState { $0.gates?.helper }?.withState(\.lifecycle.isWaiting) == true
+                }
             } else {
                 await closure.opened()
             }
