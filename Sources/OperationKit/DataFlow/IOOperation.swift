@@ -101,11 +101,11 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
 
     final override func startWork() {
         // Without looking up what type an optional input has.
-        if Input.self == Void.self { startWork(on: void()) } else { startWorkOnInput() }
-    }
-
-    private func startWorkOnInput() {
-        if let input = requiredInput() { startWork(on: input) }
+        if Input.self == Void.self {
+            startWork(on: void())
+        } else if let input = requiredInput() {
+            startWork(on: input)
+        }
     }
 
     private var givenInput: Input? {
@@ -216,7 +216,8 @@ extension IOOperation where Output == Void {
 
 /// An operation with a typed output. Every ``IOOperation`` is one.
 ///
-/// It lets the jobs of a ``Waterfall`` return operations of any subclass. There is nothing to implement.
+/// It lets the jobs of a ``Waterfall`` return operations of any subclass. Where you conform another class to it, that has an output
+/// when it succeeds, also of the type `Void`.
 public protocol OutputOperation: AsyncOperation {
     /// What the operation produces.
     associatedtype Output: Sendable

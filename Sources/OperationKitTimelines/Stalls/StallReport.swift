@@ -144,7 +144,7 @@ public struct StallReport: Sendable, CustomStringConvertible {
         callStack = OperationDiagnostics.callStack(of: operation)
         var outermost = operation
         while let composite = outermost.enclosingComposite { outermost = composite }
-        isComposite = outermost.unfinishedChildren(atMost: 0) != nil
+        isComposite = outermost.isComposite
         tree = outermost.debugDescription
     }
 }

@@ -147,7 +147,7 @@ extension ChildScheduler {
             composite.finish(withError: error)
         }
         // What has finished meanwhile was found unfinished by some children only, which would start after the others.
-        for operation in machine.withLock({ $0.externals.unobserved }) where operation.isFinished {
+        for operation in machine.withLock({ $0.externals.changes.toObserve }) where operation.isFinished {
             update { $0.externalDependencyFinished(operation) }
         }
         update { $0.started() }

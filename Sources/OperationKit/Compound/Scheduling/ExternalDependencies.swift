@@ -39,10 +39,7 @@ struct ExternalDependencies {
     private var dependencies: [ObjectIdentifier: ExternalDependency] = [:]
     /// The external dependencies of each child, by its slot.
     private var awaited: [Int: [ExternalDependency]] = [:]
-    private var changes = Changes()
-
-    /// Those that are yet to be observed, once the children may start.
-    var unobserved: [Operation] { changes.toObserve }
+    private(set) var changes = Changes()
 
     /// Takes what has to be done after unlocking. Nothing is observed before the children may start.
     mutating func takeChanges(isStarted: Bool) -> Changes? {

@@ -57,7 +57,7 @@ extension AsyncOperation {
             operation: queue.id, kind: entry.kind, givenName: ownName ?? ownTitle, type: type(of: self),
             nanoseconds: entry.nanoseconds)
         var called: Set<ObjectIdentifier> = []
-        for registration in entry.observers where !registration.hasEnded {
+        for registration in entry.observers where registration.ends.value == 0 {
             let observer = registration.observer
             if entry.observers.count > 1, !called.insert(ObjectIdentifier(observer)).inserted { continue }
             observer.operation(self, emitted: event)
@@ -291,7 +291,7 @@ extension ObserverList {
     /// - Returns: Its registration, to be released after unlocking.
     mutating func remove(_ observer: any OperationObserver) -> ObserverRegistration? {
         guard let index = firstIndex(where: { $0.observer === observer }) else { return nil }
-        self[index].end()
+        self[index].ends.add(1)
         return remove(at: index)
     }
 
@@ -316,7 +316,7 @@ final class ObserverRegistration: Sendable {
 
     let observer: any OperationObserver
     /// 1 once the observer was removed. Events that happened before may still refer to the registration.
-    private let ends = AtomicCounter()
+    let ends = AtomicCounter()
     private let isOuter: Bool
 
     init(_ observer: any OperationObserver, isOuter: Bool) {
@@ -335,8 +335,4 @@ final class ObserverRegistration: Sendable {
     func added() {
         if isOuter { Self.additions.add(1) }
     }
-
-    var hasEnded: Bool { ends.value != 0 }
-
-    func end() { ends.add(1) }
 }
