@@ -22,7 +22,7 @@ extension Sequence where Element: OutputOperation {
     /// | What happens | How the new operation ends |
     /// |---|---|
     /// | all have an output | with these, even if it was cancelled meanwhile, but not before its start |
-    /// | some failed | with one ``CompoundOperationError/suboperationFailure(name:errors:)`` |
+    /// | some failed, or have no output | with one ``CompoundOperationError/suboperationFailure(name:errors:)`` |
     /// | it is cancelled, and with it all that have not finished | with ``CompoundOperationError/cancelled(name:errors:reason:)`` |
     /// | some were cancelled by themselves, and none failed | with that error, too |
     ///
@@ -82,9 +82,21 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
     private func sourcesFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let name = displayName
         // The operations are released before the end, and after unlocking: what they hold may run arbitrary code when it is freed.
-        let results = lock.withLock { exchange(&sources, with: []) }.map { $0.error == nil ? $0.output : nil }
+        let ended = lock.withLock { exchange(&sources, with: []) }
+        let results = ended.map { $0.error == nil ? $0.output : nil }
         let outputs = results.compactMap(\.self)
         let isComplete = outputs.count == results.count && hasReachedMain
+        var failures = failures
+        // Those of a class of the user's own.
+        for (index, source) in ended.enumerated()
+        where results[index] == nil && source.error == nil && source.isFinished {
+            failures.cause = nil
+            failures.errors.append(
+                SuboperationError(
+                    name: source.displayName(at: index), index: index, error: source.missingOutput,
+                    siblingCount: ended.count))
+        }
+        failures.errors.sort { $0.index < $1.index }
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }

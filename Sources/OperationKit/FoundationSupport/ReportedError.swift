@@ -131,9 +131,12 @@ extension Error {
     /// What the error says: its sentence, or that of Foundation, or else its value, for which Foundation has only a number. Of a long
     /// value the beginning is enough.
     package var eventText: String {
-        if let text = (self as? any LocalizedError)?.errorDescription { return text }
+        let localized = self as? any LocalizedError
+        if let text = localized?.errorDescription { return text }
         // Those that are declared in Swift, and converted by no code of their own.
-        let isPlain = !(self is any CustomNSError) && (self as NSError).domain == String(reflecting: dynamicType)
+        let isPlain =
+            !(self is any CustomNSError) && localized?.failureReason == nil
+            && (self as NSError).domain == String(reflecting: dynamicType)
         let text = isPlain ? "\(self)" : localizedDescription
         return text.utf8.count > 1_000 ? "\(text.prefix(500))…" : text
     }

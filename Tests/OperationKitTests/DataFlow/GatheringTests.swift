@@ -53,6 +53,34 @@ import OperationKitTestSupport
         #expect(gathered.output == nil)
     }
 
+    /// Of a class of the user's own.
+    private final class Silent: AsyncOperation, OutputOperation, @unchecked Sendable {
+        let output: Int?
+        private let failure: TestError?
+
+        init(_ output: Int?, failure: TestError? = nil) {
+            (self.output, self.failure) = (output, failure)
+        }
+
+        override func main() { finish(withError: failure) }
+    }
+
+    @Test("A gathered operation that succeeds without an output has failed, with its name, also beside others")
+    func noOutput() async {
+        let operations = [Silent(1), Silent(nil), Silent(nil, failure: .first), Silent(nil)]
+        for (index, name) in ["a", "b", "c", "d"].enumerated() { operations[index].name = name }
+        let gathered = operations.gathered(name: "all")
+        await Start.byHand(gathered)
+        #expect(brief(gathered.error) == "all failed [1 b, 2 c, 3 d]")
+        let error = gathered.error as? CompoundOperationError
+        #expect(error?.leafErrors.first as? IOOperationError == .missingOutput(operation: "b"))
+        let twice = Silent(nil)
+        let wrong = [twice, twice].gathered()
+        wrong.cancel()
+        await Start.byHand(wrong)
+        #expect((wrong.error as? CompoundOperationError)?.suboperationErrors.isEmpty != false)
+    }
+
     @Test("Where an operation was cancelled by itself there is no output, and the error is a cancellation")
     func loneCancellation() async {
         let steps = [Step<Int, Int>.increment("a").with(input: 1), Step<Int, Int>.increment("b").with(input: 1)]

@@ -79,9 +79,11 @@ import FoundationNetworking
 
     @Test("An error says the same when a continuation has thrown it") func texts() async {
         struct Plain: Error { let number = 1 }
-        for error in Self.cancellations + Self.failures + [Plain()] {
+        struct Reasoned: LocalizedError { let failureReason: String? = "The disk is full." }
+        for error in Self.cancellations + Self.failures + [Plain(), Reasoned()] {
             #expect(await Self.resumed(error).eventText == error.eventText)
         }
+        #expect(Plain().eventText == "Plain(number: 1)" && Reasoned().eventText.hasSuffix("The disk is full."))
     }
 
     @Test(
