@@ -205,9 +205,10 @@ public struct Workflow: Sendable {
         // One that belongs elsewhere, or comes too late, is not cancelled.
         try children.requireNew(operation)
         try await withCancellationDelivered { [children] in
-            // The thread that cancels the workflow cancels it, too.
-            if children.isStopped { return }
-            if operation.isPart(of: children) || operation.setParent(nil, from: nil) { operation.cancel() }
+            // The thread that cancels the workflow cancels its children, too.
+            if operation.isPart(of: children) ? !children.isStopped : operation.setParent(nil, from: nil) {
+                operation.cancel()
+            }
         } during: {
             try await children.runChild(operation, weight: weight)
         }

@@ -141,22 +141,45 @@ import OperationKitTestSupport
 
     @Test("A workflow that is cancelled calls the handlers of its child on the same thread, before the call returns")
     func handlers() async {
-        for _ in 0..<TestExtent.choose(50, long: 2_000) {
-            let (working, thread) = (Gate(), Shared<ObjectIdentifier?>(nil))
-            let child = IOBlockOperation<Void, Void>.finishing { _, finish in
-                finish.onCancel {
-                    thread.value = Self.currentThread()
-                    finish(CancellationError())
-                }
-                working.open()
+        let (working, thread) = (Gate(), Shared<ObjectIdentifier?>(nil))
+        let child = IOBlockOperation<Void, Void>.finishing { _, finish in
+            finish.onCancel {
+                thread.value = Self.currentThread()
+                finish(CancellationError())
             }
-            let workflow = WorkflowOperation { flow in try await flow.run(child) }
-            workflow.start()
-            await working.opened()
-            workflow.cancel()
-            #expect(thread.value == Self.currentThread())
-            try? await workflow.finished()
+            working.open()
         }
+        let workflow = WorkflowOperation { flow in
+            try await withTaskCancellationHandler {
+                try await flow.run(child)
+            } onCancel: {
+                // Another thread has the time to cancel the child.
+                Thread.sleep(forTimeInterval: 0.02)
+            }
+        }
+        workflow.start()
+        await working.opened()
+        workflow.cancel()
+        #expect(thread.value == Self.currentThread())
+        try? await workflow.finished()
+    }
+
+    @Test("No step of a workflow begins while another thread cancels it") func stepMeanwhile() async {
+        let (begun, hasRun) = (Gate(), Gate())
+        let workflow = WorkflowOperation { flow in
+            await withTaskCancellationHandler {
+                begun.open()
+                while !Task.isCancelled { usleep(100) }
+                try? await flow.run(ThrowingBlockOperation { hasRun.open() })
+            } onCancel: {
+                _ = hasRun.pass(within: .milliseconds(50))
+            }
+        }
+        workflow.start()
+        await begun.opened()
+        workflow.cancel()
+        try? await workflow.finished()
+        #expect(!hasRun.isOpen)
     }
 
     @Test("A body that throws cancels what others have added, and the workflow ends after that")
