@@ -244,10 +244,9 @@ extension AsyncOperation {
         // Released after unlocking; their deinitializers may run arbitrary code.
         let (remaining, helper) = withState { ($0.gates?.removeAll(), $0.gates?.helper) }
         remaining?.last?.withdraw()
-        // One that waits ends as cancelled, which is not tried again.
+        // One that has not begun ends as cancelled, which is not tried again.
         if let helper, helper.withState(\.isHidden) {
-            helper.cancel()
-            helper.finish(withError: error)
+            helper.finish(withError: helper.hasReachedMain ? error : CancellationError())
         }
     }
 
