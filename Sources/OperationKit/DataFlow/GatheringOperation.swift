@@ -32,7 +32,7 @@ extension Sequence where Element: OutputOperation {
     ///   - name: The name of the new operation, for messages and errors.
     ///   - maxConcurrentOperationCount: How many of them may run at the same time. The default leaves it to the system. Traps
     ///     if it is 0, which nothing could raise, or another negative number.
-    ///   - failurePolicy: What the first failure means for the others.
+    ///   - failurePolicy: What the first failure means for the others. An output that is missing is noticed at the end.
     /// - Returns: The new operation.
     public func gathered(
         name: String? = nil,
@@ -87,9 +87,9 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         let outputs = results.compactMap(\.self)
         let isComplete = outputs.count == results.count && hasReachedMain
         var failures = failures
-        // Those of a class of the user's own.
+        // Only a class of the user's own succeeds without an output.
         for (index, source) in ended.enumerated()
-        where results[index] == nil && source.error == nil && source.isFinished {
+        where results[index] == nil && source.error == nil && !source.isCancelled {
             failures.cause = nil
             failures.errors.append(
                 SuboperationError(

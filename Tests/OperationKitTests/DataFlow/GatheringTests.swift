@@ -58,11 +58,14 @@ import OperationKitTestSupport
         let output: Int?
         private let failure: TestError?
 
-        init(_ output: Int?, failure: TestError? = nil) {
-            (self.output, self.failure) = (output, failure)
+        private let isHeld: Bool
+
+        init(_ output: Int?, failure: TestError? = nil, isHeld: Bool = false) {
+            (self.output, self.failure, self.isHeld) = (output, failure, isHeld)
         }
 
-        override func main() { finish(withError: failure) }
+        override func main() { if !isHeld { finish(withError: failure) } }
+        override func didCancel() { finish() }
     }
 
     @Test("A gathered operation that succeeds without an output has failed, with its name, also beside others")
@@ -74,11 +77,13 @@ import OperationKitTestSupport
         #expect(brief(gathered.error) == "all failed [1 b, 2 c, 3 d]")
         let error = gathered.error as? CompoundOperationError
         #expect(error?.leafErrors.first as? IOOperationError == .missingOutput(operation: "b"))
-        let twice = Silent(nil)
-        let wrong = [twice, twice].gathered()
-        wrong.cancel()
-        await Start.byHand(wrong)
-        #expect((wrong.error as? CompoundOperationError)?.suboperationErrors.isEmpty != false)
+        let held = Silent(nil, isHeld: true)
+        let cancelled = [held].gathered(name: "all")
+        cancelled.start()
+        await eventually("it does not execute") { held.isExecuting }
+        cancelled.cancel()
+        try? await cancelled.finished()
+        #expect(held.error == nil && brief(cancelled.error) == "all cancelled []")
     }
 
     @Test("Where an operation was cancelled by itself there is no output, and the error is a cancellation")
