@@ -56,6 +56,7 @@ import OperationKitTestSupport
         let load = stalls.watch(
             RetryOperation(policy, name: "load") { _ in ThrowingBlockOperation { throw TestError.first } })
         load.start()
+        await eventually("it does not wait") { load.debugDescription.contains("begins in") }
         let report = try #require(await stalls.report())
         #expect(report.description.contains("attempt 2 of 2 begins in"))
         load.cancel()

@@ -107,8 +107,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// Called once, when all children have finished and none can be added any more, on the thread on which the last one
     /// ended, or on the one that was still in its `start()` then. Not called if no child could run, because the compound was
     /// cancelled or given an outcome before its start or ``prepare()`` threw, nor if it was given an outcome while the children
-    /// ran. A cancellation that comes while this method
-    /// runs still takes effect. Don't call this method yourself, other than with `super`.
+    /// ran. A cancellation that comes while this method runs still takes effect; an error that it throws, which is neither a
+    /// ``CompoundOperationError`` nor a cancellation, stands nevertheless. Don't call this method yourself, other than with `super`.
     ///
     /// - Parameter error: The failures of the children and the cancellation of the compound, or `nil` if there was neither.
     /// - Throws: The error with which the compound ends. If nothing is thrown, it ends with success.
@@ -145,7 +145,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         scheduler.run()
     }
 
-    /// - Returns: The outcome, and whether it is a failure that is none of the children's.
+    /// - Returns: The outcome, and whether it is an error that was thrown in place of the report about the children.
     private func decision(
         on error: CompoundOperationError?, about failures: ChildFailures
     ) -> (outcome: Lifecycle.Outcome, isOwn: Bool) {

@@ -216,8 +216,8 @@ extension IOOperation where Output == Void {
 
 /// An operation with a typed output. Every ``IOOperation`` is one.
 ///
-/// It lets the jobs of a ``Waterfall`` return operations of any subclass. Where you conform another class to it, that has an output
-/// when it succeeds, also of the type `Void`.
+/// It lets the jobs of a ``Waterfall`` return operations of any subclass. A class of your own that conforms to it must have an output
+/// whenever it succeeds, `Void` included.
 public protocol OutputOperation: AsyncOperation {
     /// What the operation produces.
     associatedtype Output: Sendable
