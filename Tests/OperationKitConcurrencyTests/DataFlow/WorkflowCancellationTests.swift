@@ -164,24 +164,6 @@ import OperationKitTestSupport
         try? await workflow.finished()
     }
 
-    @Test("No step of a workflow begins while another thread cancels it") func stepMeanwhile() async {
-        let (begun, hasRun) = (Gate(), Gate())
-        let workflow = WorkflowOperation { flow in
-            await withTaskCancellationHandler {
-                begun.open()
-                while !Task.isCancelled { usleep(100) }
-                try? await flow.run(ThrowingBlockOperation { hasRun.open() })
-            } onCancel: {
-                _ = hasRun.pass(within: .milliseconds(50))
-            }
-        }
-        workflow.start()
-        await begun.opened()
-        workflow.cancel()
-        try? await workflow.finished()
-        #expect(!hasRun.isOpen)
-    }
-
     @Test("A body that throws cancels what others have added, and the workflow ends after that")
     func throwing() async {
         let added = ScriptedOperation(main: { _ in }, didCancel: { $0.finish(withError: CancellationError()) })
