@@ -96,8 +96,8 @@ extension RetryPolicy {
     ///
     /// Tried again are requests whose connection failed or broke off (``TransferError/isTransient``), and those that were answered with status
     /// 408, 429, 500, 502, 503 or 504, of the methods GET, HEAD, OPTIONS, TRACE, PUT and DELETE. An `OperationTimeoutError` does not say
-    /// which method the request had, so it is not tried again; the `timeoutInterval` of a request is. Nor is an operation tried again that does not
-    /// get what it requires, as with a `CircuitOpenError`.
+    /// which method the request had, so it is not tried again; the `timeoutInterval` of a request is. Nor is an operation tried again
+    /// that does not get what it requires, as with a `CircuitOpenError`.
     ///
     /// The delay of a `Retry-After` may be up to a day. Set `maximumTotalTime` to bound it: where a delay would pass
     /// that time, the operation ends immediately with the ``HTTPError``.

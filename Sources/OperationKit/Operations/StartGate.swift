@@ -244,7 +244,8 @@ extension AsyncOperation {
         // Released after unlocking; their deinitializers may run arbitrary code.
         let (remaining, helper) = withState { ($0.gates?.removeAll(), $0.gates?.helper) }
         remaining?.last?.withdraw()
-        // One that has not begun ends as cancelled, which is not tried again.
+        // That of an attempt, as users don't know of it; the gate ends what a condition runs. Where the attempt has not begun, it ends as
+        // cancelled, which is not tried again.
         if let helper, helper.withState(\.isHidden) {
             helper.finish(withError: helper.hasReachedMain ? error : CancellationError())
         }

@@ -140,7 +140,7 @@ import OperationKitTestSupport
             take(end, of: &operation)
             // The work of one that was cancelled goes on.
             if end == .cancellation { released.open() }
-            _ = try? await task.finished()
+            try? await task.finished()
             #expect(database.waitingCount == 0)
             let next = ScriptedOperation.idle("next")
             next.require(database)

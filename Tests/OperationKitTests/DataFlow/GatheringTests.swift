@@ -53,31 +53,18 @@ import OperationKitTestSupport
         #expect(gathered.output == nil)
     }
 
-    /// Of a class of the user's own.
-    private final class Silent: AsyncOperation, OutputOperation, @unchecked Sendable {
-        let output: Int?
-        private let failure: TestError?
-
-        private let isHeld: Bool
-
-        init(_ output: Int?, failure: TestError? = nil, isHeld: Bool = false) {
-            (self.output, self.failure, self.isHeld) = (output, failure, isHeld)
-        }
-
-        override func main() { if !isHeld { finish(withError: failure) } }
-        override func didCancel() { finish() }
-    }
-
     @Test("A gathered operation that succeeds without an output has failed, with its name, also beside others")
     func noOutput() async {
-        let operations = [Silent(1), Silent(nil), Silent(nil, failure: .first), Silent(nil)]
-        for (index, name) in ["a", "b", "c", "d"].enumerated() { operations[index].name = name }
+        let operations = [
+            OwnOutputOperation("a", output: 1), OwnOutputOperation("b"), OwnOutputOperation("c", .first),
+            OwnOutputOperation("d"),
+        ]
         let gathered = operations.gathered(name: "all")
         await Start.byHand(gathered)
         #expect(brief(gathered.error) == "all failed [1 b, 2 c, 3 d]")
         let error = gathered.error as? CompoundOperationError
         #expect(error?.leafErrors.first as? IOOperationError == .missingOutput(operation: "b"))
-        let held = Silent(nil, isHeld: true)
+        let held = OwnOutputOperation("held", isHeld: true)
         let cancelled = [held].gathered(name: "all")
         cancelled.start()
         await eventually("it does not execute") { held.isExecuting }
@@ -163,4 +150,20 @@ import OperationKitTestSupport
             if isInCompound { #expect((compound.error != nil) == hasReason) }
         }
     }
+}
+
+/// Of a class that is no `IOOperation`: has its output, or none, from the beginning, and then ends, or is held until it is cancelled.
+final class OwnOutputOperation: AsyncOperation, OutputOperation, @unchecked Sendable {
+    let output: Int?
+    private let failure: TestError?
+    private let isHeld: Bool
+
+    init(_ name: String, output: Int? = nil, _ failure: TestError? = nil, isHeld: Bool = false) {
+        (self.output, self.failure, self.isHeld) = (output, failure, isHeld)
+        super.init()
+        self.name = name
+    }
+
+    override func main() { if !isHeld { finish(withError: failure) } }
+    override func didCancel() { finish() }
 }

@@ -117,7 +117,7 @@ import OperationKitTestSupport
         let isCalled = Gate()
         let waterfall = Waterfall<Int, Int>(name: "waterfall")
             .then { $0 + 1 }
-            .thenDecide { _ in WaterfallStep<Int>.operation(Ending()) }
+            .thenDecide { _ in WaterfallStep<Int>.operation(OwnOutputOperation("ending")) }
             .then { (value: Int) -> Int in
                 isCalled.open()
                 return value
@@ -128,23 +128,9 @@ import OperationKitTestSupport
         #expect(waterfall.failedStep?.index == 1 && !isCalled.isOpen)
     }
 
-    /// Has its output, or none, from the beginning, and then ends.
-    private final class Ending: AsyncOperation, OutputOperation, @unchecked Sendable {
-        let output: Int?
-        private let failure: TestError?
-
-        init(output: Int? = nil, _ failure: TestError? = nil) {
-            (self.output, self.failure) = (output, failure)
-            super.init()
-            name = "ending"
-        }
-
-        override func main() { finish(withError: failure) }
-    }
-
     @Test("An operation that has failed has no output, whatever it says")
     func outputOfFailure() async throws {
-        let failing = { @Sendable in Ending(output: 1, .first) }
+        let failing = { @Sendable in OwnOutputOperation("ending", output: 1, .first) }
         let forms: [AsyncOperation] = [
             Waterfall<Void, Void>().thenRun { failing() }.then { _ in Issue.record("goes on") },
             Waterfall<Void, Void>().thenDecide { WaterfallStep<Int>.operation(failing()) },
