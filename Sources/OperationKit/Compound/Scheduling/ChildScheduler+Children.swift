@@ -142,7 +142,7 @@ extension ChildScheduler {
             for operation in machine.withLock(\.operations) {
                 operation.detachFromDependencies()
                 // On Linux, a stock one that was cancelled before is never ready otherwise.
-                if operation.isCancelled, !(operation is AsyncOperation) { operation.cancel() }
+                if operation.isCancelled { operation.cancel() }
             }
             composite.finish(withError: error)
         }

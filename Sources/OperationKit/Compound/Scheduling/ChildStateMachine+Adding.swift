@@ -65,9 +65,6 @@ extension ChildStateMachine {
 
     /// The addition of children is complete.
     mutating func committed(_ registrations: [ChildRegistration]) -> Effects {
-        for registration in registrations where registration.ignoresDependencies {
-            readiness.ignoresDependencies(registration.slot)
-        }
         for registration in registrations {
             if readiness.stage == .idle {
                 readiness.table.records[registration.slot].phase = .added

@@ -119,8 +119,8 @@ extension ChildTable {
     }
 
     /// Gives back the ordinal of the child that was added last, as if it had never been added.
-    mutating func returnOrdinal(of slot: Int) {
-        if records[slot].ordinal == added - 1 { added -= 1 }
+    mutating func returnOrdinal() {
+        added -= 1
     }
 
     /// Frees a slot to which nothing refers any more, to be used again.
@@ -229,7 +229,6 @@ extension ChildTable {
         records[slot].dependents = dependents.filter { records[$0].phase != .gone }
         for dependent in dependents where records[dependent].phase == .gone {
             records[dependent].open -= 1
-            if records[slot].phase == .external { records[dependent].openExternal -= 1 }
             freeIfUnused(dependent)
         }
     }

@@ -74,10 +74,10 @@ extension ReadinessStateMachine {
         becomeReadyIfDue(slot)
     }
 
-    /// Takes back a child that is not registered and depends on none, as if it had never been there. If others wait for
-    /// it, it keeps its slot as an external dependency.
+    /// Takes back the child that was added last, is not registered and depends on none, as if it had never been there. If others wait
+    /// for it, it keeps its slot as an external dependency.
     mutating func takenBack(_ slot: Int) {
-        table.returnOrdinal(of: slot)
+        table.returnOrdinal()
         table.remove(slot)
         if table.records[slot].dependents.isEmpty { return leave(slot) }
         table.records[slot].phase = .external
