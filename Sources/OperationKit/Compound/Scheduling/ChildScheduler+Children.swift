@@ -258,7 +258,6 @@ extension ChildScheduler {
         let starter = ForeignChildStarter(child, self)
         observe(child, then: starter.childEnded)
         queue.addChild(starter)
-        starter.announceReadiness()
         waitsOnQueue(child)
         starter.pollReadiness()
     }

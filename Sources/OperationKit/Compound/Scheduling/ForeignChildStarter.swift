@@ -58,8 +58,6 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
         self.scheduler = scheduler
         super.init()
         queuePriority = child.operation.queuePriority
-        let qualityOfService = child.operation.qualityOfService
-        if qualityOfService != .default { self.qualityOfService = qualityOfService }
     }
 
     override var isReady: Bool {
