@@ -215,8 +215,7 @@ extension MacroOperation {
             let steps = next.map(WeakReference.init)
             macro.append(join, after: next.isEmpty ? [source] : next, weight: nil) {
                 // If an output is missing, its step has failed, and the work of this one is not started.
-                let values = steps.compactMap { $0.object?.output }
-                return values.count == steps.count ? values : nil
+                steps.compactMap { $0.object?.output }
             }
         }
     }

@@ -258,7 +258,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// this and forgets it. A block that is set on a finished operation is dropped. Of two blocks, one of which replaces the
     /// other while the operation ends, exactly one is called.
     open override var completionBlock: (@Sendable () -> Void)? {
-        get { withState { unsafe $0.lifecycle.isFinished ? nil : storedCompletionBlock } }
+        get { lock.withLock { unsafe storedCompletionBlock } }
         set {
             // Release the old block after unlocking; its deinitializers may run arbitrary code.
             var previous = newValue

@@ -283,9 +283,7 @@ extension AsyncOperation {
             return true
         }
         if isUnused == false { return false }
-        _ = withState { state in
-            state.gates == nil && helper == nil ? nil : exchange(&state.requiredGates().helper, with: helper)
-        }
+        _ = withState { exchange(&$0.requiredGates().helper, with: helper) }
         return true
     }
 

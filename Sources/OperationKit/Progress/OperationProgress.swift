@@ -226,7 +226,6 @@ final class OperationProgress: Progress, @unchecked Sendable {
         lock.withLock {
             let current = Units(completed: super.completedUnitCount, total: super.totalUnitCount)
             if isComplete || !units.replaces(current) { return }
-            vagueUnits = nil
             write(units)
         }
     }
