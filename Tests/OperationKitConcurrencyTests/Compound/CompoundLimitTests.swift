@@ -91,6 +91,23 @@ import OperationKitTestSupport
         #expect(log.events == ["next", "waiting"])
     }
 
+    @Test("A child that was not ready by itself after its dependency is released when it has ended")
+    func releasedAfterDependency() async throws {
+        let (tracker, running) = (LeakTracker(), ScriptedOperation.idle())
+        let compound = CompoundOperation(operations: [running])
+        OperationQueue().addOperation(compound)
+        do {
+            let (first, waiting) = (BlockOperation {}, tracker.track(GatedReadyOperation {}))
+            waiting.addDependency(first)
+            try compound.addOperations([first, waiting])
+            await eventually("not left to the queue") { compound.debugDescription.contains("not ready by itself") }
+            waiting.becomeReady()
+        }
+        await tracker.expectAllReleased()
+        running.finish()
+        try await compound.finished()
+    }
+
     @Test("A child that becomes ready by itself after its dependency does not begin while its compound is suspended")
     func unreadyWhileSuspended() async throws {
         let (first, log) = (BlockOperation {}, EventLog())

@@ -186,14 +186,17 @@ import OperationKitTestSupport
     @Test("A child of another library that becomes ready late is started, also if it does not announce that")
     func lateReadiness() async throws {
         for announces in [true, false] {
-            let child = ForeignOperation(isReady: false) { $0.finish() }
-            child.qualityOfService = .utility
+            let began = Gate()
+            let child = ForeignOperation(isReady: false) { _ in began.open() }
             let compound = CompoundOperation(operations: [child, BlockOperation {}], maxConcurrentOperationCount: 1)
             OperationQueue().addOperation(compound)
             await eventually("the other child waits") { compound.finishedOperationCount == 1 }
             child.becomeReady(announces: announces)
+            await began.opened()
+            try compound.addOperation(BlockOperation { #expect(child.isFinished) })
+            try await OperationQueue().run(BlockOperation {})
+            child.finish()
             try await compound.finished()
-            #expect(child.isFinished)
         }
     }
     #endif

@@ -57,6 +57,14 @@ extension BlockedChildrenTests {
         expectSkipped("after", because: "login", error?.leafErrors.first)
     }
 
+    @Test("A composite that passes on the failure of its own source is a failure, also for what waits for it")
+    func sourceInside() async {
+        let source = TaskOperation<Int>(name: "source") { throw TestError.first }
+        let group = source.recoverRun { [unowned source] _ in requiring("made", source) }
+        let error = await outcome(of: CompoundOperation(operations: [requiring("after", group), group]))
+        #expect(summary(error) == ["1 source 1"])
+    }
+
     @Test(
         "A group that is cancelled with a reason is a failure of its own, and with a mild one or none it is not",
         arguments: [TestError.reason, URLError(.cancelled), nil] as [(any Error)?])

@@ -34,7 +34,8 @@ import OperationKitTestSupport
         #expect(progress.localizedDescription == "0 of 2 operations have finished")
         let single = CompoundOperation(operations: [AsyncOperation()])
         #expect(single.progress.localizedDescription == "0 of 1 operation has finished")
-        #expect(MacroOperation(IOBlockOperation<Int, Int> { $0 }).progress.localizedDescription == "")
+        let macro = MacroOperation(IOBlockOperation<Int, Int> { $0 })
+        #expect(macro.progress.localizedDescription == "")
         #endif
         await compound.start(until: first, second)
         second.progress.totalUnitCount = 2
@@ -50,6 +51,20 @@ import OperationKitTestSupport
         second.finish(withError: TestError.first)
         try? await compound.finished()
         #expect(progress.completedUnitCount == 4 && progress.totalUnitCount == 4 && progress.fractionCompleted == 1)
+    }
+
+    @Test("A compound that is added while progress is observed reports how far it has come") func addedInside()
+        async throws
+    {
+        let (first, second) = (ScriptedOperation.idle(), ScriptedOperation.idle())
+        let compound = CompoundOperation()
+        let progress = compound.progress
+        try compound.addOperation(CompoundOperation(operations: [first, second]))
+        await compound.start(until: first, second)
+        first.finish()
+        await eventually("not reported") { progress.fractionCompleted == 0.5 }
+        second.finish()
+        try await compound.finished()
     }
 
     @Test("A composite that is fed stays small, also if children end before what they depend on")

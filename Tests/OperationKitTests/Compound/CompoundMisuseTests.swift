@@ -177,15 +177,17 @@ import OperationKitTestSupport
 
     @Test("A cycle is reported with each name on it once, before any child runs", arguments: ChildKind.allCases)
     func cycle(_ kind: ChildKind) async throws {
-        let names = ["a", "b", "c", "d", "e"]
+        let names = ["a", "b", "c", "d", "e", "f", "g"]
         let children = names.map { name in kind.make(name) { Issue.record("No child runs.") } }
-        // d waits for c, b, a, and again for d; e is no part of it.
+        // d waits for c, b, a, and again for d; what waits for that, and what that waits for, is no part of it.
         children[1].addDependency(children[0])
         children[2].addDependency(children[1])
         children[3].addDependency(children[2])
         children[0].addDependency(children[3])
         children[4].addDependency(children[3])
-        let compound = CompoundOperation(name: "cycle", operations: children)
+        children[0].addDependency(children[5])
+        children[5].addDependency(children[6])
+        let compound = CompoundOperation(name: "cycle", operations: children.reversed())
         try? await OperationQueue().run(compound)
         let path = try #require(cyclePath(of: compound.error))
         #expect(path.first == "cycle" && Set(path.dropFirst()) == ["a", "b", "c", "d"] && path.count == 5)
@@ -293,6 +295,12 @@ import OperationKitTestSupport
     @Test("A negative limit other than the default one traps") func negativeLimit() async {
         await #expect(processExitsWith: .failure) { _ = CompoundOperation(maxConcurrentOperationCount: -2) }
         await #expect(processExitsWith: .failure) { CompoundOperation().maxConcurrentOperationCount = -7 }
+        await #expect(processExitsWith: .failure) {
+            _ = WorkflowOperation(maxConcurrentOperationCount: -2) { _ in }
+        }
+        await #expect(processExitsWith: .failure) {
+            WorkflowOperation { _ in }.maxConcurrentOperationCount = -2
+        }
         await #expect(processExitsWith: .failure) {
             _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2)
         }

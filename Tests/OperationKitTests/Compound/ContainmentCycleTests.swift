@@ -15,13 +15,14 @@ import OperationKitTestSupport
             case .block: simple = BlockOperation()
             case .throwing: simple = ThrowingBlockOperation {}
             case .asynchronous: simple = ScriptedOperation { $0.finish() }
-            case .compound: simple = CompoundOperation()
+            case .compound: simple = CompoundOperation(operations: (0..<20).map { _ in BlockOperation {} })
             case .blockOfACompound:
                 let part = BlockOperation()
                 part.name = "part"
                 let inner = CompoundOperation(name: "child", operations: [part])
                 return (CompoundOperation(name: "between", operations: [inner]), part)
-            case .stepOfAMacro: return (chain(of: [.increment("first"), step]).with(input: 0), step)
+            case .stepOfAMacro:
+                return (chain(of: (0..<20).map { .increment("\($0)") } + [step]).with(input: 0), step)
             case .sourceOfAMap: return (step.map { $0 }.with(input: 0), step)
             case .stepOfAMappedMacro:
                 return (chain(of: [step]).then(Step.increment("last")).map { $0 }.with(input: 0), step)
@@ -163,11 +164,14 @@ import OperationKitTestSupport
     @Test("What a compound waited for and has finished can be added to it")
     func finishedDependency() async throws {
         let compound = CompoundOperation(name: "compound")
+        let unfinished = BlockOperation()
+        compound.addDependency(unfinished)
         for operation in [BlockOperation(), ThrowingBlockOperation {}, ScriptedOperation { $0.finish() }] {
             compound.addDependency(operation)
             operation.start()
             try compound.addOperation(operation)
         }
+        unfinished.start()
         await onThread { compound.start() }
         try await compound.finished()
     }
