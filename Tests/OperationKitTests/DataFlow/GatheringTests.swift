@@ -64,6 +64,12 @@ import OperationKitTestSupport
         #expect(brief(gathered.error) == "all failed [1 b, 2 c, 3 d]")
         let error = gathered.error as? CompoundOperationError
         #expect(error?.leafErrors.first as? IOOperationError == .missingOutput(operation: "b"))
+        let (login, skipped) = (Step<Void, Int>.failing("login"), OwnOutputOperation("skipped", output: 1))
+        skipped.requireSuccess(of: login)
+        let group = [OwnOutputOperation("b"), skipped].gathered(name: "group")
+        let compound = CompoundOperation(name: "compound", operations: [login, group])
+        await Start.byHand(compound)
+        #expect(brief(compound.error) == "compound failed [0 login, 1 group]")
         let held = OwnOutputOperation("held", isHeld: true)
         let cancelled = [held].gathered(name: "all")
         cancelled.start()

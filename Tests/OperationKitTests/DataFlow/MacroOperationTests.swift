@@ -127,6 +127,17 @@ import OperationKitTestSupport
         #expect(macro.output == (0..<count).reduce(0) { $0 + 4 + $1 })
     }
 
+    @Test("What follows no steps at the same time waits for the step before them") func afterNone() async throws {
+        let first = Step<Int, Int>("first") { _, _ in }
+        let last = IOBlockOperation<[Int], Bool> { [unowned first] _ in first.isFinished }
+        let macro = MacroOperation(first).then(concurrently: [Step<Int, Int>]()).then(last).with(input: 1)
+        OperationQueue().addOperation(macro)
+        await eventually("not begun") { first.isExecuting }
+        try await OperationQueue().run(BlockOperation {})
+        first.finish(with: 1)
+        #expect(try await macro.value)
+    }
+
     @Test("`failedStep` counts the steps as they were added, concurrent ones too") func failedStepIndex() async {
         let failing = IOBlockOperation<(Int, String), Int>(name: "failing") { _ in throw TestError.first }
         let macro = MacroOperation(length).then(concurrently: double, text).then(failing)
@@ -147,11 +158,14 @@ import OperationKitTestSupport
         #expect(macro.failedStep?.name == "failing" && waiting.isCancelled && waiting.isFinished)
     }
 
-    @Test("An input from an operation that is no step is an error with its name") func notAStep() async {
+    @Test("An input from an operation that is no step is an error with its name", arguments: [false, true])
+    func notAStep(isOneOfTwo: Bool) async {
         let outside = IOBlockOperation<Int, Int>(name: "outside") { $0 }
         let first = MacroOperation(length)
         first.name = "macro"
-        let macro = first.then(double, inputFrom: outside).with(input: "four")
+        let sum = IOBlockOperation<(Int, Int), Int> { $0 + $1 }
+        let longer = isOneOfTwo ? first.then(sum, inputFrom: length, outside) : first.then(double, inputFrom: outside)
+        let macro = longer.with(input: "four")
         await Start.byHand(macro)
         #expect(macro.error as? ChainError == .notAStep(operation: "outside", chain: "macro"))
         #expect(!double.isFinished && length.isFinished)

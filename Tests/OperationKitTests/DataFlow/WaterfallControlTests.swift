@@ -6,7 +6,7 @@ import OperationKitTestSupport
     #if DEBUG
     /// A waterfall that is suspended before its first job, or by that, and the jobs that it has called.
     private static func suspending(
-        beforeStart: Bool, _ log: EventLog, _ holder: Shared<Waterfall<Int, Int>?>
+        beforeStart: Bool, _ log: EventLog, _ recorder: EventRecorder, _ holder: Shared<Waterfall<Int, Int>?>
     ) -> Waterfall<Int, Int> {
         let shorter = Waterfall<Int, Int>()
         if beforeStart { shorter.suspend() }
@@ -22,21 +22,26 @@ import OperationKitTestSupport
                 return Step<Int, Int>.increment("step", log: log).with(input: input)
             }
         #expect(waterfall.isSuspended == beforeStart)
-        holder.value = waterfall.with(input: 0)
+        holder.value = recorder.observe(waterfall.with(input: 0))
         return waterfall
     }
 
     @Test("While a waterfall is suspended, nothing of it starts until it is resumed", arguments: [true, false])
     func suspended(beforeStart: Bool) async throws {
         let (log, queue, holder) = (EventLog(), HeldQueue(), Shared<Waterfall<Int, Int>?>(nil))
+        let recorder = EventRecorder()
         // On a thread of an operation queue, its first jobs run before `start()` returns.
         let block = BlockOperation {
-            HeldComposites.run(on: queue) { _ in Self.suspending(beforeStart: beforeStart, log, holder).start() }
+            HeldComposites.run(on: queue) { _ in
+                Self.suspending(beforeStart: beforeStart, log, recorder, holder).start()
+            }
         }
         try await OperationQueue().run(block)
         let waterfall = try #require(holder.change { $0.take() })
         queue.startAll()
         #expect(log.events == (beforeStart ? [] : ["first"]))
+        // What waits for the end of the suspension is not shown.
+        #expect(waterfall.debugDescription.split(separator: "\n").count == 1)
         #expect(waterfall.isSuspended && waterfall.isRunning && !waterfall.isCancelled && !waterfall.isFinished)
         waterfall.resume()
         await eventually("the waterfall does not end") {
@@ -45,6 +50,7 @@ import OperationKitTestSupport
         }
         #expect(log.events == ["first", "second", "step"] && waterfall.output == 2)
         #expect(!waterfall.isSuspended && !waterfall.isRunning)
+        #expect(recorder.events(of: "AsyncBlockOperation").isEmpty)
     }
     #endif
 

@@ -128,6 +128,12 @@ import OperationKitTestSupport
         #expect(waterfall.failedStep?.index == 1 && !isCalled.isOpen)
     }
 
+    @Test("A job that ends as cancelled by itself is the one that failed") func cancelledJob() async {
+        let waterfall = Waterfall<Int, Int>().then(name: "parse") { _ -> Int in throw CancellationError() }
+        await Start.byHand(waterfall.with(input: 0))
+        #expect(waterfall.failedStep?.name == "parse" && waterfall.error?.isCancellation == true)
+    }
+
     @Test("An operation that has failed has no output, whatever it says")
     func outputOfFailure() async throws {
         let failing = { @Sendable in OwnOutputOperation("ending", output: 1, .first) }
@@ -164,7 +170,7 @@ import OperationKitTestSupport
         let child = TaskOperation { 1 }
         let parent = CompoundOperation(operations: [child])
         let work = ScriptedOperation.idle()
-        let executing = WorkflowOperation { flow in
+        let executing = WorkflowOperation(name: "own") { flow in
             try await flow.run(work)
             return 1
         }
@@ -182,7 +188,7 @@ import OperationKitTestSupport
                 continue
             }
         }
-        #expect(child.name == nil && executing.name == nil)
+        #expect(child.name == nil && executing.name == "own")
         work.finish()
         try await executing.finished()
         await Start.byHand(parent)

@@ -66,6 +66,7 @@ import OperationKitTestSupport
         for (number, second) in [1, 2, 4].enumerated() {
             await clock.sleepers()
             #expect(log.events.count == number + 1 && clock.deadlines == [clock.now.offset + .seconds(second)])
+            #expect(retry.debugDescription.contains("attempt \(number + 2)"))
             clock.advance(by: .seconds(second))
         }
         #expect(try await retry.value == 4)
