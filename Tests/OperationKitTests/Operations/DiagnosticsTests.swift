@@ -300,9 +300,18 @@ private func finishAfterSuperMain() {
             do { ScriptedOperation.idle("upload").start() }
             precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
             finishAfterSuperMain()
+            for name in ["lost", "dropped"] {
+                let kept = Shared<FinishHandle<Void>?>(nil)
+                let operation = AsyncBlockOperation(name: name) { kept.value = $0 }
+                operation.start()
+                if name == "dropped" { operation.cancel() }
+                kept.value = nil
+                try? await operation.finished()
+            }
             MisuseReporter.shared.waitForReports()
         }
         let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(printed.contains("“lost” was ended") == (level != "off") && !printed.contains("dropped"))
         if level == "off" { return #expect(!printed.contains("upload") && !printed.contains("Late")) }
         #expect(printed.contains("OperationKit: “upload” (ScriptedOperation) was released while executing"))
         #if DEBUG
