@@ -1,5 +1,7 @@
 import OperationKitTestSupport
 
+@testable import OperationKit
+
 @Suite("Compound: limits", .hangGuard, .serialized) struct CompoundLimitTests {
     /// Children of one kind, or of several: some end on other threads, and the queue starts others.
     @Test(
@@ -115,7 +117,12 @@ import OperationKitTestSupport
         waiting.addDependency(first)
         let compound = CompoundOperation(operations: [first, waiting], maxConcurrentOperationCount: 1)
         OperationQueue().addOperation(compound)
-        await eventually("not left to the queue") { compound.debugDescription.contains("not ready by itself") }
+        // Not before the thread that hands it to the queue has noticed that it is not ready.
+        await eventually("not left to the queue") {
+            (compound.children as? ChildScheduler)?.machine.withLock { machine in
+                !machine.unreadyChildren.isEmpty || machine.readiness.places.unreadyCount > 0
+            } == true
+        }
         compound.isSuspended = true
         waiting.becomeReady()
         try await Self.letQueuesBegin()
