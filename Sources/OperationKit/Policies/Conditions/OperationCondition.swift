@@ -267,7 +267,6 @@ extension OperationCondition where Self == ClosureCondition {
             var decisive = Result<ConditionResult, any Error>.success(.skipped)
             for condition in conditions {
                 let answer = await Result { try await condition.result(for: operation) }
-                try Task.checkCancellation()
                 switch answer {
                 case .success(.satisfied): return .satisfied
                 case .success(.failed), .failure: decisive = answer

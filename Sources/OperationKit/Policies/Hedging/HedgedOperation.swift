@@ -94,7 +94,6 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
             while true {
                 do {
                     if isDue, isOpen, attempts.count < maximumAttempts {
-                        isDue = false
                         pause.take()?.cancel()
                         attempts.delayEnded()
                         let attempt = try await attempts.next(of: self, input: input, make)
@@ -123,10 +122,10 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                             running.values.forEach { $0.cancel() }
                         }
                     }
-                    guard !running.isEmpty, let ended = try await group.next() else { break }
+                    guard let ended = try await group.next() else { break }
                     let id = ObjectIdentifier(ended)
                     guard running.removeValue(forKey: id) != nil else {
-                        isDue = isOpen && ended === pause
+                        isDue = ended === pause
                         continue
                     }
                     let result = self.result(of: ended)
