@@ -164,7 +164,6 @@ public final class ManualClock: Clock, Sendable {
     ///
     /// - Throws: `CancellationError` if the task is cancelled before.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
-        try Task.checkCancellation()
         let sleeper = Sleeper()
         let isDue = await withTaskCancellationHandler {
             await withCheckedContinuation { add(sleeper, until: deadline, $0) }

@@ -25,10 +25,9 @@ import Foundation
 public final class CollectionRun<CollectionType: Sendable>: IOOperation<[CollectionType], Void>, @unchecked Sendable {
     private enum Stage: Equatable {
         case idle
-        /// The object is being asked to perform the run: it hands over its batches, or has its own implementation. Or the run is
+        /// The object was asked to perform the run: it hands over its batches, or has its own implementation. Or the run is
         /// about to finish without that.
         case calling(isStopped: Bool)
-        case running
         /// The slots are there, and do not change any more.
         case finished
     }
@@ -141,7 +140,6 @@ extension CollectionRun {
         let isStopped = lock.withLock {
             // The object's own implementation may have ended the run.
             guard case .calling(let isStopped) = stage else { return false }
-            stage = .running
             self.unitCount = max(unitCount, 1)
             self.driver = driver
             return isStopped

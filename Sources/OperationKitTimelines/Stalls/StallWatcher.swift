@@ -82,7 +82,6 @@ final class StallWatcher: OperationObserver {
         let needsAlarm = state.withLock { state in
             if state.isStopped { return false }
             state.watches[id] = watch
-            state.noteActivity(in: watch.parent, at: now)
             return !exchange(&state.isAlarmSet, with: true)
         }
         if needsAlarm { setAlarm(at: now + threshold / 16) }

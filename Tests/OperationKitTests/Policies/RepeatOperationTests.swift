@@ -201,6 +201,8 @@ import OperationKitTestSupport
         var shortest = RepeatStateMachine(every: Duration(secondsComponent: 0, attosecondsComponent: 1))
         #expect(shortest.runEnded(elapsed: .seconds(1_000_000_000)) <= .nanoseconds(1))
         #expect(shortest.runEnded(elapsed: .seconds(Int64.max)) == .zero)
+        var early = RepeatStateMachine(every: .nanoseconds(1))
+        #expect(early.runEnded(elapsed: .seconds(-Int64.max)) == .seconds(Int64.max) + .nanoseconds(1))
         // A part of a nanosecond counts, too: in a week it makes some twenty milliseconds.
         var picture = RepeatStateMachine(every: .seconds(1) / 60)
         #expect(picture.runEnded(elapsed: .seconds(1) / 60 * 36_288_000) == .zero)

@@ -68,7 +68,6 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
                     }
                 }
                 if let maximumCount, runs.count >= maximumCount { return try result.get() }
-                try runs.checkStopped()
                 try await runs.wait(machine.runEnded(elapsed: time.now() - start), on: clock)
             }
         }
@@ -172,11 +171,12 @@ struct RepeatStateMachine {
 
     /// How many intervals the time has, rounded up.
     private func intervals(in time: Duration) -> Int {
+        // A clock of a user's may go back by any time.
         guard time > .zero else { return 0 }
         let most = Int.max >> 1
         // The quotient may be off by one or two, where the numbers are large.
         var count = Int(min((time / interval).rounded(.up), Double(most)))
-        while count > 0, interval * (count - 1) >= time { count -= 1 }
+        while interval * (count - 1) >= time { count -= 1 }
         while count < most, interval * count < time { count += 1 }
         return count
     }

@@ -75,7 +75,7 @@ public final class RateLimit: OperationResource, @unchecked Sendable {
         let now = max(time.now(), instant)
         let (count, next) = permits.withLock { $0.returned(at: now) }
         if let next { arm(next) }
-        if count > 0 { ResourcePool.shared.permitsReturned(count, of: id) }
+        ResourcePool.shared.permitsReturned(count, of: id)
     }
 }
 

@@ -140,12 +140,12 @@ final class ResourceLease: StartGate, StartLease {
 
     /// The wait has an answer, unless it has ended. Called with nothing locked.
     private func answered(_ phase: Phase) {
-        let (operation, deadline) = state.withLock { state -> (AsyncOperation?, ArmedDeadline?) in
+        // The deadline is disarmed after unlocking.
+        let (operation, _) = state.withLock { state -> (AsyncOperation?, ArmedDeadline?) in
             guard case .waiting = state.phase else { return (nil, nil) }
             state.phase = phase
             return (state.isAwaited ? state.operation : nil, state.deadline.take())
         }
-        deadline?.disarm()
         operation?.gateOpened()
     }
 
@@ -235,11 +235,11 @@ final class ResourceLease: StartGate, StartLease {
 
     /// Ends what has not ended before, other than the request.
     private func end(with error: (any Error)?) {
-        let (calls, deadline) = state.withLock { state in
+        // The deadline is disarmed after unlocking.
+        let (calls, _) = state.withLock { state in
             state.phase = .over
             return (exchange(&state.calls, with: []), state.deadline.take())
         }
-        deadline?.disarm()
         for (circuitBreaker, call) in calls { circuitBreaker.ended(call, with: error) }
     }
 
