@@ -85,6 +85,7 @@ import OperationKitTestSupport
             "because “sync” around it has “disk” until it has ended."
         ),
         (timedOut("copy", "backup", "move"), 3, "1.0 seconds: it is held by “copy”, “backup” and “move”."),
+        (timedOut("copy"), 3, "1.0 seconds: it is held by “copy”."),
         (timedOut(), 3, "because “disk” was not available within 1.0 seconds."),
     ]
 

@@ -134,13 +134,25 @@ import OperationKitTestSupport
             try await queue.run(BlockOperation {})
             queue.addOperation(BlockOperation {})
             try await queue.allOperationsFinished()
+            // Nor is what lets an attempt of a closure wait.
+            let (count, delay) = (Shared(0), Backoff.constant(.nanoseconds(1)))
+            let policy = RetryPolicy(maximumAttempts: 2, backoff: delay, jitter: .none)
+            let load = TaskOperation(name: "load", retry: policy) {
+                if count.increment() == 1 { throw TestError.first }
+            }
+            load.require(ExclusiveAccess("database"))
+            try await queue.run(load)
+            let map = MapOperation<Int, Int> { $0 }
+            map.isSuspended = true
+            map.isSuspended = false
             AsyncOperation.removeGlobalObserver(observer)
             ScriptedOperation("after").start()
             #expect(
                 observer.events == [
                     "before: started", "before: running", "before: finished", "child: added to compound",
                     "compound: started", "compound: running", "child: started", "child: running", "child: finished",
-                    "compound: finished",
+                    "compound: finished", "load: started", "load: running",
+                    "load: retrying after attempt 1 and 1e-09 seconds: first", "load: finished",
                 ])
             // It has been released of every operation that it has seen, once the thread that delivered the last event is done.
             await eventually("an operation keeps the observer") { !ObserverList.isObserving }

@@ -112,8 +112,10 @@ import OperationKitTestSupport
         #expect(try await hedged.value == 3)
     }
 
-    @Test("An attempt that was cancelled by itself makes no further one begin, and does not win over those that run")
-    func cancelledAttempt() async throws {
+    @Test(
+        "An attempt that was cancelled by itself makes no further one begin, and does not win over those that run",
+        arguments: [true, false])
+    func cancelledAttempt(succeeds: Bool) async throws {
         let (attempts, hedged) = started()
         await attempts.begun(1)
         await clock.pass(.seconds(1))
@@ -121,8 +123,14 @@ import OperationKitTestSupport
         attempts[1]?.cancel()
         await eventually("the delay goes on") { clock.deadlines.isEmpty }
         #expect(hedged.isExecuting && hedged.attemptCount == 2)
-        attempts[2]?.finish(with: 2)
-        #expect(try await hedged.value == 2)
+        if succeeds {
+            attempts[2]?.finish(with: 2)
+            #expect(try await hedged.value == 2)
+        } else {
+            attempts[2]?.finish(withError: TestError.first)
+            await #expect(throws: TestError.first) { try await hedged.value }
+            #expect(hedged.attemptCount == 2)
+        }
         let alone = self.hedged(attempts)
         alone.start()
         await attempts.begun(1)
@@ -131,12 +139,48 @@ import OperationKitTestSupport
         #expect(alone.attemptCount == 1)
     }
 
+    @Test("A failure counts more than a cancellation of another attempt, and less than that of the whole")
+    func cancellationAfterFailure() async {
+        for isWhole in [false, true] {
+            let (attempts, hedged) = started()
+            for number in 1...2 {
+                await attempts.begun(number)
+                attempts[number]?.finish(withError: TestError.first)
+            }
+            await attempts.begun(3)
+            if isWhole { hedged.cancel() } else { attempts[3]?.cancel() }
+            try? await hedged.waitForFinish()
+            #expect(hedged.error is CancellationError == isWhole)
+        }
+    }
+
+    @Test("A failure after the cancellation stands, whatever other attempts end with, and no further one is made")
+    func failureAfterCancellation() async {
+        let running = [0, 1].map { _ in ManualOperation<Void, Int>(ignoresCancellation: true) }
+        let hedged = HedgedOperation<Void, Int>(after: .seconds(1), maximumAttempts: 3) { number in
+            #expect(number < 3)
+            return running[min(number, 2) - 1]
+        }
+        hedged.clock = clock
+        hedged.start()
+        await running[0].started()
+        await clock.pass(.seconds(1))
+        await running[1].started()
+        hedged.cancel()
+        running[0].finish(withError: TestError.first)
+        await eventually("counts") { hedged.unfinishedChildren(atMost: 2)?.children.count == 1 }
+        running[1].finish(withError: CancellationError())
+        await #expect(throws: TestError.first) { try await hedged.value }
+    }
+
     @Test("Without a delay all attempts begin, and of two successes the first one counts")
     func firstOfTwo() async throws {
         let (attempts, holder) = (Attempts(), Holder())
         let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { number in
             attempts.make(number, number == 2 ? holder : nil)
         }
+        // That of all attempts together.
+        hedged.require(ExclusiveAccess("page"))
         hedged.start()
         for number in 1...3 { await attempts.begun(number) }
         DispatchQueue.global().async { attempts[2]?.finish(with: 2) }
@@ -199,6 +243,22 @@ import OperationKitTestSupport
         #expect(try await hedged.value == 1)
         #expect(hedged.attemptCount == 1 && attempts[2]?.isFinished == true)
         #expect(attempts[2]?.isCancelled == true && attempts[2]?.isAtWork == false)
+    }
+
+    @Test("A closure that throws ends it with the error, also if an attempt that this cancels succeeds")
+    func successAfterThrow() async {
+        let running = ManualOperation<Void, Int>(ignoresCancellation: true)
+        let hedged = HedgedOperation<Void, Int>(after: .seconds(1)) { number in
+            if number == 2 { throw TestError.first }
+            return running
+        }
+        hedged.clock = clock
+        hedged.start()
+        await running.started()
+        await clock.pass(.seconds(1))
+        await eventually("is not cancelled") { running.isCancelled }
+        running.finish(with: 1)
+        await #expect(throws: TestError.first) { try await hedged.value }
     }
 
     @Test("The description of a hedged operation tells which attempt is next") func description() async {

@@ -97,7 +97,7 @@ import OperationKitTestSupport
         do {
             let (begun, log, leaks) = (Gate(), log, leaks)
             let poll = RepeatOperation(
-                every: .seconds(1),
+                every: .seconds(1), continuesAfterFailure: true,
                 until: {
                     log.add("asked")
                     return false

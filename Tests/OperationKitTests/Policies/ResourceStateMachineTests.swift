@@ -53,8 +53,15 @@ import OperationKitTestSupport
         desk.request("a", place, isComposite: true)
         let request = try #require(desk.ids["a"])
         #expect(desk.machine.holdsSomething(request) && desk.machine.missing(for: request, holdersAtMost: 1) == nil)
+        #expect(desk.machine.holdingCompositeCount == 1)
         desk.end("a")
         #expect(!desk.machine.holdsSomething(request) && desk.machine.missing(for: request, holdersAtMost: 1) == nil)
+        desk.request("leaf", place)
+        desk.request("waiting", place)
+        let (leaf, waiting) = (try #require(desk.ids["leaf"]), try #require(desk.ids["waiting"]))
+        #expect(desk.machine.missing(for: waiting, holdersAtMost: 2)?.map(\.holders) == [[leaf]])
+        desk.end("leaf")
+        #expect(desk.machine.holdingCompositeCount == 0)
         desk.machine.resourceRemoved(rate)
         #expect(desk.machine.permitsReturned(1, of: rate).isEmpty && desk.machine.waitingCount(of: rate) == 0)
     }
@@ -134,6 +141,26 @@ import OperationKitTestSupport
         #expect(
             desk.request("child", a, inside: "inner")
                 == desk.ids["sync"].map { .refused(.init(resource: a, holder: $0)) })
+        // Also if it came inside after its grant.
+        desk.request("guest", desk.resource(), isComposite: true)
+        #expect(desk.enclose("guest", by: "sync") == nil)
+        #expect(
+            desk.request("child", a, inside: "guest")
+                == desk.ids["sync"].map { .refused(.init(resource: a, holder: $0)) })
+    }
+
+    @Test("Where no request may wait, one may for another resource as long as this one has a place for it")
+    mutating func noRoom() {
+        let (a, b, c) = (desk.resource(maximumWaiting: 0), desk.resource(), desk.resource())
+        desk.request("sync", c, isComposite: true)
+        desk.request("user", b)
+        desk.request("both", a, b)
+        #expect(desk.ids["both"] != nil)
+        #expect(desk.request("late", a, b) == .tooManyWaiting(a))
+        desk.request("inside", a, inside: "sync")
+        #expect(desk.granted.last == "inside")
+        desk.end("both")
+        #expect(desk.request("another", a) == .tooManyWaiting(a))
     }
 
     @Test("Places of a rate limit come back with time, or with a request that did not use them") mutating func rates() {
@@ -147,6 +174,11 @@ import OperationKitTestSupport
         desk.request("third", rate)
         desk.end("second", givesBackPermits: true)
         #expect(desk.granted.last == "third")
+        // A permit is used by one request, and no place that others inside wait for.
+        let others = desk.resource(2, isRate: true)
+        desk.request("whole", others, isComposite: true)
+        desk.request("part", others, inside: "whole")
+        #expect(desk.granted.last == "part" && desk.ids["whole"].map { desk.machine.holdsSomething($0) } == false)
     }
 }
 

@@ -18,6 +18,9 @@ import OperationKitTestSupport
             other.add(request)
             other.add(breaker)
             #expect(other.circuitBreakers.count == 1 && other.resources.count == 1)
+            other.add(CircuitBreaker("api"))
+            other.add(ExclusiveAccess("database"), within: .seconds(9))
+            #expect(other.circuitBreakers.count == 2 && other.shortest?.resource === database)
         }
     }
 
@@ -131,7 +134,7 @@ import OperationKitTestSupport
     func within() async {
         let clock = ManualClock()
         let (database, disk) = (ExclusiveAccess("database"), ExclusiveAccess("disk"))
-        let (holder, operation) = (log.held("import", database), log.held("export"))
+        let (holder, operation) = (log.held("import", disk, database), log.held("export"))
         holder.start()
         operation.clock = clock
         operation.require(disk, within: .seconds(9))
@@ -242,14 +245,18 @@ import OperationKitTestSupport
         ({ _ = RateLimit("host", -1, per: .seconds(1)) }, "host"),
         ({ _ = RateLimit("host", 1, per: .zero) }, "host"),
         ({ _ = ExclusiveAccess("host", maximumWaiting: -1) }, "host"),
+        ({ _ = KeyedConcurrencyLimit("host", 0) }, "host"),
+        ({ _ = KeyedConcurrencyLimit("host", 1, maximumWaiting: -1) }, "host"),
+        ({ _ = KeyedExclusiveAccess("host", maximumWaiting: -1) }, "host"),
         ({ _ = CircuitBreaker("host", failureRatio: .nan) }, "host"),
         ({ _ = RetryBudget(fraction: -0.1) }, "fraction"),
-        ({ _ = RetryBudget(fraction: .nan) }, "fraction"),
+        ({ _ = RetryBudget(fraction: .infinity) }, "fraction"),
         ({ _ = RetryBudget(minimumRetries: -1) }, "retries"),
         ({ _ = RetryBudget(per: .zero) }, "window"),
     ]
 
-    @Test("A limit or a budget that makes no sense traps, and says so", arguments: 0..<9) func traps(index: Int) async {
+    @Test("A limit or a budget that makes no sense traps, and says so", arguments: 0..<12) func traps(index: Int) async
+    {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [index] in
             ResourceTests.senseless[index].0()
         }

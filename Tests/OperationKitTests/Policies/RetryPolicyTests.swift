@@ -52,7 +52,7 @@ import OperationKitTestSupport
             #expect(attempt.problem == "its attemptTimeout is \(duration)")
             #expect(total.problem == "its maximumTotalTime is \(duration)")
         }
-        #expect(policy(3, .none).problem == nil)
+        #expect(policy(3, .none).problem == nil && policy(3, .exponential(.zero, factor: 1)).problem == nil)
     }
 }
 

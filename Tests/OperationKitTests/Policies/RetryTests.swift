@@ -52,8 +52,15 @@ import OperationKitTestSupport
             if log.events.count == 1 { throw TestError.first }
             return number
         }
+        let database = ExclusiveAccess("database")
+        load.require(database)
         load.clock = clock
         load.with(input: 7).start()
+        await clock.sleepers()
+        // Nothing is held during a delay.
+        let other = ScriptedOperation.named("attempt", in: EventLog(), requiring: [database])
+        other.start()
+        #expect(other.isFinished)
         await clock.pass(.seconds(1))
         #expect(try await load.value == 7)
         #expect(log.events == ["attempt with 7", "attempt with 7"])
@@ -126,13 +133,16 @@ import OperationKitTestSupport
             if delay > 0 { await clock.pass(.seconds(delay)) }
         }
         #expect(try await retry.value == 3)
-        let last = self.retry(kind, self.policy(1) { $0.attemptTimeout = .seconds(10) }) { _ in
-            try await cancellation()
-        }
-        last.start()
-        await clock.pass(.seconds(10))
         let name = kind == .closure ? "load" : "load, attempt 1"
-        await #expect(throws: OperationTimeoutError(operation: name, timeout: .seconds(10))) { try await last.value }
+        for own: (any Error)? in [nil, TestError.first] {
+            let last = self.retry(kind, self.policy(1) { $0.attemptTimeout = .seconds(10) }) { _ in
+                do { try await cancellation() } catch { throw own ?? error }
+            }
+            last.start()
+            await clock.pass(.seconds(10))
+            try? await last.waitForFinish()
+            #expect(text(last.error) == text(own ?? OperationTimeoutError(operation: name, timeout: .seconds(10))))
+        }
         await clock.expectNoSleepers()
     }
 
@@ -155,6 +165,7 @@ import OperationKitTestSupport
     func notRetried(kind: Kind) async {
         let asked = Shared(0)
         let policy = policy {
+            $0.attemptTimeout = .seconds(10)
             $0.shouldRetry = { error, _ in
                 asked.change { $0 += 1 }
                 return error as? TestError != .second
@@ -174,25 +185,37 @@ import OperationKitTestSupport
         let retry = retry(kind, policy(), errors: [TestError.first])
         retry.start()
         await clock.sleepers()
+        #expect(
+            retry.debugDescription.contains(kind == .closure ? "1 s before attempt 2" : "attempt 2 of 5 begins in 1 s"))
         retry.cancel(withError: TestError.reason)
         await #expect(throws: TestError.reason) { try await retry.value }
         await clock.expectNoSleepers()
         #expect(log.events == ["attempt 1"])
     }
 
-    @Test("The failure of an attempt that was cancelled with the operation stands", arguments: Kind.allCases)
-    func cancelledAtWork(kind: Kind) async {
-        let working = Gate()
-        let retry = retry(kind, policy()) { _ in
+    @Test(
+        "The failure of an attempt stands if the operation was cancelled during it, or when the policy was asked",
+        arguments: Kind.allCases, [false, true])
+    func cancelledAtWork(kind: Kind, whenAsked: Bool) async {
+        let (log, working, question) = (log, Gate(), HeldWork())
+        let policy = policy {
+            $0.shouldRetry = { _, _ in
+                log.add("asked")
+                question()
+                return true
+            }
+        }
+        let retry = retry(kind, policy) { _ in
             working.open()
-            try? await cancellation()
+            if !whenAsked { try? await cancellation() }
             throw TestError.first
         }
         retry.start()
-        await working.opened()
+        await (whenAsked ? question.begun : working).opened()
         retry.cancel()
+        question.mayEnd.open()
         await #expect(throws: TestError.first) { try await retry.value }
-        #expect(log.events == ["attempt 1"])
+        #expect(log.events == (whenAsked ? ["attempt 1", "asked"] : ["attempt 1"]))
     }
 
     /// A policy with delays of one second, and with a budget for so many retries in 100 seconds.
@@ -225,6 +248,15 @@ import OperationKitTestSupport
         try? await operation.finished()
         #expect(brief(operation.error) == "load, 1 attempts: first")
         #expect(clock.timer.armedCount == 0 && clock.deadlines.isEmpty)
+    }
+
+    @Test("A budget allows a part of the calls another attempt", arguments: Kind.allCases)
+    func partOfCalls(kind: Kind) async throws {
+        let policy = policy { $0.budget = RetryBudget(fraction: 1, minimumRetries: 0, clock: clock) }
+        let operation = retry(kind, policy, errors: [TestError.first])
+        operation.start()
+        await clock.pass(.seconds(1))
+        #expect(try await operation.value == 2)
     }
 
     @Test("A budget is not taken in vain", arguments: Kind.allCases) func budgetInVain(kind: Kind) async throws {
