@@ -62,6 +62,11 @@ import OperationKitTestSupport
         #expect(!map.isCancelled)
         let all = ["cancelled", "first", "cancelled", "cancelled"]
         #expect(map.results.map { text($0) } == Array(all.prefix(count)))
+        let sequential = MapOperation<Int, Int>(maxConcurrentOperationCount: 1, failurePolicy: .cancelRemaining) { _ in
+            throw TestError.first
+        }
+        _ = try? await run(sequential, [0, 1])
+        #expect(sequential.results.map { text($0) } == ["first", "cancelled"])
     }
 
     @Test("An element that is cancelled by itself is no failure, and no success") func cancelledElement() async {
@@ -166,6 +171,20 @@ import OperationKitTestSupport
         #expect(brief(error) == "map cancelled (reason) []")
         #expect(work.begun.value == 2)
         #expect(map.results.map { text($0) } == Array(repeating: "cancelled", count: 6))
+    }
+
+    @Test("A cancelled one ends with the failures before, and as cancelled") func cancelledAfterFailure() async {
+        let begun = Gate()
+        let map = MapOperation<Int, Int>(name: "map", maxConcurrentOperationCount: 2) { number in
+            if number == 0 { throw TestError.first }
+            begun.open()
+            try await cancellation()
+        }
+        map.with(input: [0, 1]).start()
+        await begun.opened()
+        map.cancel()
+        let error = await #expect(throws: CompoundOperationError.self) { try await map.value }
+        #expect(brief(error) == "map cancelled [0 item 0]")
     }
 }
 

@@ -218,3 +218,25 @@ import OperationKitTestSupport
         #expect(try await Self.fractions(of: early) == [1, 1, 1])
     }
 }
+
+#if DEBUG && (os(macOS) || os(Linux))
+@Suite("Reports of lost completions", .hangGuard) struct LostCompletionReportTests {
+    /// Loses the completion of each item, or of all.
+    private final class Losing: ParallelItemOperation {
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {}
+    }
+
+    private final class LosingAll: CollectionOperation {
+        func performOperation(on collection: [Int], completion: @escaping Completion) {}
+    }
+
+    @Test("A completion that is lost is reported") func reports() async {
+        await #expect(processExitsWith: .success) {
+            let reports = misuseReports { "\($0)" }
+            _ = await Losing().performOperation(on: [1, 2])
+            _ = await LosingAll().performOperation(on: [1, 2])
+            await eventually("are \(reports.value)") { reports.value.count == 3 }
+        }
+    }
+}
+#endif

@@ -81,6 +81,13 @@ import OperationKitTestSupport
         }
         #expect(Set(log.events) == ["0 ended", "1 failed"])
         #expect(log.events.count == 2)
+        await #expect(throws: TestError.first) {
+            try await queue.map(0..<count, limit: 1) { number in
+                log.add("\(number) alone")
+                throw TestError.first
+            }
+        }
+        #expect(log.events.dropFirst(2) == ["0 alone"])
     }
 
     @Test("A result per element: failures leave the others alone") func results() async throws {

@@ -132,6 +132,17 @@ import OperationKitTestSupport
         #expect(text(place?.error) == expected && log.events.isEmpty)
     }
 
+    @Test("Finishing the operation before its turn makes the call throw then", arguments: [nil, TestError.first])
+    func finishedBeforeTheTurn(given: TestError?) async {
+        let (log, queue) = (EventLog(), OperationQueue.suspended())
+        let task = Task { try await queue.run { log.add("closure") } }
+        await eventually("it does not wait") { queue.operationCount == 1 }
+        (queue.operations.first as? AsyncOperation)?.finish(withError: given)
+        queue.isSuspended = false
+        #expect(await text(task.result.failure) == given.map(text) ?? "cancelled")
+        #expect(log.events.isEmpty)
+    }
+
     @Test("After its turn, the cancellation of the operation does not reach the closure") func tooLate() async throws {
         let queue = OperationQueue()
         let answer = try await queue.run {

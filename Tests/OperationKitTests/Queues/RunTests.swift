@@ -23,6 +23,14 @@ import OperationKitTestSupport
         await #expect(throws: TestError.first) { try await queue.run { throw TestError.first } }
     }
 
+    @Test("A timeout is that of the operation") func timeout() async {
+        let (operation, clock) = (ScriptedOperation.stoppable(), ManualClock())
+        operation.clock = clock
+        let task = Task { try await OperationQueue().run(operation, timeout: .seconds(1)) }
+        await clock.pass(.seconds(1))
+        await #expect(throws: OperationTimeoutError.self) { try await task.value }
+    }
+
     @Test("A dependency may finish while the queue asks whether the operation is ready")
     func aDependencyThatFinishesDuringTheAdditionIsNoticed() async throws {
         let (dependency, isFirst) = (ScriptedOperation.idle(), Shared(true))
