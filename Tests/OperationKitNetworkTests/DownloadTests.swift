@@ -46,6 +46,15 @@ struct DownloadTests {
         #expect(operation.progress.fractionCompleted == 1)
     }
 
+    @Test("A download of unknown length that breaks off is an error, and leaves nothing")
+    func unfinishedChunks() async throws {
+        let server = try LoopbackServer { _ in
+            [.text("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel"), .close]
+        }
+        await folder.breakOff(server)
+        #expect(folder.names.isEmpty)
+    }
+
     @Test("A download that has broken off goes on where it stopped")
     func resumed() async throws {
         let server = try server(tag: { _ in "\"1\"" }, breaks: [100_000, 50_000])
@@ -146,7 +155,8 @@ struct DownloadTests {
             [head(first, last, tag: tag, more: "Content-Length: 5\r\n"), .text("hello")]
         }
         try Data("old".utf8).write(to: destination)
-        await folder.breakOff(server)
+        let error = await folder.breakOff(server)
+        #expect(error?.code == (tag == nil ? .networkConnectionLost : .cannotParseResponse))
         #expect(try String(contentsOf: destination, encoding: .utf8) == "old")
         #expect(server.requests.count == 1)
     }

@@ -23,7 +23,7 @@ struct RequestRetryTests {
     }
 
     @Test(
-        "Whether a failure is tried again depends on the status and the method",
+        "Whether a failure is tried again depends on the error and the method",
         arguments: [
             ("GET", 503, true), ("PUT", 429, true), ("POST", 503, false), ("GET", 404, false), ("get", 408, true),
             ("HEAD", 500, true), ("OPTIONS", 502, true), ("TRACE", 504, true), ("DELETE", 503, true),
@@ -34,6 +34,8 @@ struct RequestRetryTests {
         let response = try #require(HTTPURLResponse(url: url, statusCode: status, httpVersion: nil, headerFields: nil))
         let error = HTTPError(method: method, url: url, response: HTTPResponse(response))
         #expect(RetryPolicy.http.shouldRetry(error, 1) == isRetried)
+        let broken = TransferError(method: method, url: url, code: .networkConnectionLost, message: "")
+        #expect(RetryPolicy.http.shouldRetry(broken, 1) == !["POST", "PATCH"].contains(method))
     }
 
     @Test("A timeout of the operation, which could have any method, is not tried again")

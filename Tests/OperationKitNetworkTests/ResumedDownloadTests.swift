@@ -31,6 +31,13 @@ struct ResumedDownloadTests {
 
     // MARK: - Parts
 
+    @Test("A part that came from another address is not added to") func otherAddress() async throws {
+        let server = try server { [content] _ in [.response(headers: ["ETag": "\"1\""], content)] }
+        await folder.breakOff(server)
+        try await OperationQueue().run(DownloadTaskOperation(server.url("/other"), to: destination))
+        #expect(try Data(contentsOf: destination) == content && server.requests.last?.headers["range"] == nil)
+    }
+
     @Test("The rest of a file is added also if the server calls it a whole one", arguments: [100_000, 200_000])
     func restAsWhole(_ size: Int) async throws {
         let server = try server { [content] request in

@@ -117,9 +117,11 @@ struct ProcessLaunchTests {
     @Test("A path that is not one of this system, or that can't be opened for output, is an error, and no file is made")
     func badPaths() async throws {
         let web = try #require(URL(string: "https://example.com\(folder.url.path)/web"))
-        #expect(
-            try await failure(of: ProcessOperation("pwd", directory: web))
-                == .invalidDirectory(command: "pwd", directory: web.absoluteString))
+        for directory in [web, web.deletingLastPathComponent()] {
+            #expect(
+                try await failure(of: ProcessOperation("pwd", directory: directory))
+                    == .invalidDirectory(command: "pwd", directory: directory.absoluteString))
+        }
         // No thread waits for a program that reads it.
         let pipe = folder.url.appendingPathComponent("pipe")
         #expect(unsafe mkfifo(pipe.path, 0o600) == 0)

@@ -120,6 +120,11 @@ struct ProcessOperationTests {
         let output = try await queue.run(operation)
         #expect(try String(contentsOf: url, encoding: .utf8) == "written\n")
         #expect(output.standardOutput.isEmpty && output.standardError.isEmpty)
+        let (errors, both) = (folder.url.appendingPathComponent("errors"), shell("echo again; echo lost >&2"))
+        both.standardOutput = .file(url)
+        both.standardError = .file(errors)
+        _ = try await queue.run(both)
+        #expect(try [url, errors].map { try String(contentsOf: $0, encoding: .utf8) } == ["again\n", "lost\n"])
     }
 
     @Test("Both outputs go to the same file in order, by whatever path")
@@ -194,6 +199,10 @@ struct ProcessOperationTests {
             (ProcessOperation(""), .notFound(command: "''")),
             (ProcessOperation("/no/such/program"), .notFound(command: "/no/such/program")),
             (ProcessOperation(file), .notExecutable(command: file, path: file)),
+            (
+                ProcessOperation("file", environment: ["PATH": "/missing:\(folder.path)"]),
+                .notExecutable(command: "file", path: file)
+            ),
             (ProcessOperation("/usr/"), .notExecutable(command: "/usr/", path: "/usr/")),
             (
                 ProcessOperation("true", directory: missing),

@@ -247,10 +247,13 @@ import OperationKitTestSupport
             }
             await operations.expectAllReleased()
             watcher.stop()
+            let late = ScriptedOperation.idle("late")
+            late.addObserver(watcher)
+            late.start()
             #expect(watcher.count == 0)
             await eventually("\(stalls.clock.deadlines)") { stalls.clock.deadlines.isEmpty }
             withExtendedLifetime(watcher) {}
-            stopped.finish()
+            for operation in [stopped, late] { operation.finish() }
             stalls.clock.advance(by: .seconds(60))
         }
         await leaks.expectAllReleased()
@@ -258,18 +261,21 @@ import OperationKitTestSupport
 
     @Test("Operations of the whole process are watched, on the clock of the system, until that is ended")
     func wholeProcess() async {
-        let reported = Gate()
+        let (reported, leaks) = (Gate(), LeakTracker())
         let upload = ScriptedOperation.idle("an upload of its own")
         let monitor = OperationDiagnostics.reportStalls(longerThan: .milliseconds(1)) { report in
             if report.name == "an upload of its own" { reported.open() }
         }
-        let others = OperationDiagnostics.reportStalls(longerThan: .seconds(Int64.max)) { report in
+        let others = OperationDiagnostics.reportStalls(longerThan: .seconds(Int64.max)) {
+            [token = leaks.token("handler")] report in
+            token.use()
             Issue.record("\(report)")
         }
         upload.start()
         await reported.opened()
         for monitor in [monitor, monitor, others] { monitor.stop() }
         upload.finish()
+        await leaks.expectAllReleased()
     }
 
     @Test("A time of zero, in which everything would stall, traps") func zeroThreshold() async {
