@@ -121,6 +121,21 @@ struct DoubleTests {
         }
     }
 
+    @Test("A wait for what sleeps ends with its task, and no other one does") func cancelledWait() async {
+        let clock = ManualClock()
+        for _ in 0..<100 {
+            let (other, cancelled) = (Task { await clock.sleepers() }, Task { await clock.sleepers(atLeast: 2) })
+            await Task.yield()
+            cancelled.cancel()
+            await cancelled.value
+            let sleep = Task { try await clock.sleep(for: .seconds(1)) }
+            await other.value
+            #expect(clock.deadlines.count == 1)
+            sleep.cancel()
+            _ = await sleep.result
+        }
+    }
+
     @Test("A gate holds until it is opened")
     func gate() async {
         let gate = Gate()
