@@ -49,6 +49,20 @@ import OperationKitTestSupport
         #expect(circuit.state == .open)
     }
 
+    @Test("An attempt of a closure counts as its operation ends, by other code or not") func endedByOthers() async {
+        let (circuit, begun, end) = (makeCircuit(minimumCalls: 1), Gate(), Gate())
+        let load = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 1)) {
+            begun.open()
+            await end.opened()
+        }
+        load.require(circuit)
+        load.start()
+        await begun.opened()
+        load.finish(withError: TestError.first)
+        #expect(circuit.state == .open)
+        end.open()
+    }
+
     @Test("When enough operations have failed, others end with an error that says for how long, and without their work")
     func opens() {
         let circuit = makeCircuit(minimumCalls: 4)
