@@ -149,10 +149,12 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
         let outermost = operations.filter { _, operation in
             operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
         }
-        let running = outermost.sorted { $0.key < $1.key }.compactMap { id, operation in
-            let text = Self.answer(from: "“\(operation.displayName)”") { operation.debugDescription }
-            // It may have ended meanwhile.
-            return lock.withLock { entries[id] == nil } ? nil : text
+        let running = outermost.sorted { $0.key < $1.key }.map { _, operation in
+            Self.answer(from: "“\(operation.displayName)”") {
+                let text = operation.debugDescription
+                // It may have ended meanwhile. Its end may be about to be delivered.
+                return operation.isFinished ? "" : text
+            }
         }
         let waiting = Self.answer(from: "What is on the queues") {
             OperationDiagnostics.queuesWithUnstarted.map(OperationDiagnostics.description).sorted()

@@ -28,8 +28,7 @@ struct DoubleTests {
         #expect(((try? result.get()) != nil) == ignores)
     }
 
-    @Test("A manual clock drives timeouts")
-    func manualClock() async throws {
+    @Test("A manual clock drives timeouts") func manualClock() async throws {
         let clock = ManualClock()
         let load = ManualOperation<Void, Void>()
         load.clock = clock
@@ -122,8 +121,8 @@ struct DoubleTests {
     }
 
     @Test("A wait for what sleeps ends with its task, and no other one does") func cancelledWait() async {
-        let clock = ManualClock()
         for _ in 0..<100 {
+            let clock = ManualClock()
             let (other, cancelled) = (Task { await clock.sleepers() }, Task { await clock.sleepers(atLeast: 2) })
             await Task.yield()
             cancelled.cancel()
@@ -132,12 +131,10 @@ struct DoubleTests {
             await other.value
             #expect(clock.deadlines.count == 1)
             sleep.cancel()
-            _ = await sleep.result
         }
     }
 
-    @Test("A gate holds until it is opened")
-    func gate() async {
+    @Test("A gate holds until it is opened") func gate() async {
         let gate = Gate()
         #expect(!gate.isOpen)
         Thread { if gate.pass(within: .seconds(60)) {} }.start()
@@ -166,8 +163,14 @@ struct DoubleTests {
         }
     }
 
-    private final class EndsWhenAsked: AsyncOperation, @unchecked Sendable {
+    private final class EndsWhenAsked: AsyncOperation, OperationObserver, @unchecked Sendable {
+        let isReported = Gate()
         override func main() {}
+
+        /// Holds up the thread that delivers its events, so that observers do not know of its end.
+        func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
+            if case .running = event.kind { isReported.pass(within: .seconds(100)) }
+        }
 
         override var debugDescription: String {
             finish()
@@ -180,12 +183,14 @@ struct DoubleTests {
         for limit in [Duration.milliseconds(100), .seconds(1), .seconds(10), .seconds(100)] {
             let operation = EndsWhenAsked()
             operation.name = "ends when asked"
+            operation.addObserver(operation)
             let error = await #expect(throws: HangError.self) {
                 try await withHangReport(after: limit) {
-                    operation.start()
+                    Thread { operation.start() }.start()
                     try await Task.sleep(for: .seconds(1_000))
                 }
             }
+            operation.isReported.open()
             #expect(error?.tree.contains("ends when asked") == false)
             #expect((error as NSError?)?.domain == "OperationKit.HangError")
             if operation.isFinished { return }
