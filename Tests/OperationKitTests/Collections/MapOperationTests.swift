@@ -175,7 +175,7 @@ import OperationKitTestSupport
 
     @Test("A cancelled one ends with the failures before, and as cancelled") func cancelledAfterFailure() async {
         let begun = Gate()
-        let map = MapOperation<Int, Int>(name: "map", maxConcurrentOperationCount: 2) { number in
+        let map = MapOperation<Int, Int>(name: "map", maxConcurrentOperationCount: 1) { number in
             if number == 0 { throw TestError.first }
             begun.open()
             try await cancellation()

@@ -135,10 +135,13 @@ import OperationKitTestSupport
         #expect(try await retry.value == 3)
         let name = kind == .closure ? "load" : "load, attempt 1"
         for own: (any Error)? in [nil, TestError.first] {
+            let begun = Gate()
             let last = self.retry(kind, self.policy(1) { $0.attemptTimeout = .seconds(10) }) { _ in
+                begun.open()
                 do { try await cancellation() } catch { throw own ?? error }
             }
             last.start()
+            await begun.opened()
             await clock.pass(.seconds(10))
             try? await last.waitForFinish()
             #expect(text(last.error) == text(own ?? OperationTimeoutError(operation: name, timeout: .seconds(10))))
