@@ -53,9 +53,8 @@ import OperationKitTestSupport
         #expect(progress.completedUnitCount == 4 && progress.totalUnitCount == 4 && progress.fractionCompleted == 1)
     }
 
-    @Test("A compound that is added while progress is observed reports how far it has come") func addedInside()
-        async throws
-    {
+    @Test("A compound that is added while progress is observed reports how far it has come")
+    func addedInside() async throws {
         let (first, second) = (ScriptedOperation.idle(), ScriptedOperation.idle())
         let compound = CompoundOperation()
         let progress = compound.progress

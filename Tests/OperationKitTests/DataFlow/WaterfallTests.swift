@@ -148,8 +148,8 @@ import OperationKitTestSupport
         #expect(error?.leafErrors.map(text) == ["first", "first"])
     }
 
-    @Test("The operation of a job keeps its own name, and one without gets that of the job") func operationNames() async
-    {
+    @Test("The operation of a job keeps its own name, and one without gets that of the job")
+    func operationNames() async {
         let names = EventLog()
         @Sendable func make(_ name: String?) -> IOOperation<Int, Int> {
             Step<Int, Int>(name) { step, input in

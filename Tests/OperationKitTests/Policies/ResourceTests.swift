@@ -255,8 +255,8 @@ import OperationKitTestSupport
         ({ _ = RetryBudget(per: .zero) }, "window"),
     ]
 
-    @Test("A limit or a budget that makes no sense traps, and says so", arguments: 0..<12) func traps(index: Int) async
-    {
+    @Test("A limit or a budget that makes no sense traps, and says so", arguments: 0..<12)
+    func traps(index: Int) async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [index] in
             ResourceTests.senseless[index].0()
         }
