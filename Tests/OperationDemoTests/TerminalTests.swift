@@ -99,7 +99,8 @@ import OperationKitTestSupport
         let end = try #require(output.range(of: "\u{1B}[J", options: .backwards))
         let lines = output[end.upperBound...].split(whereSeparator: \.isNewline).map(String.init)
         #expect(lines.first == "async, serial queue: one operation at a time")
-        #expect(lines.last?.hasPrefix("The same work took ") == true)
+        // What is said of the times at the end depends on them.
+        #expect(lines.contains { $0.hasPrefix("async, concurrent queue") })
         #expect(!lines.contains { $0.contains("▶") })
     }
 
