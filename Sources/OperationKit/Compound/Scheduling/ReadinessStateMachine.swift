@@ -248,58 +248,78 @@ extension ReadinessStateMachine {
     }
 }
 
-// MARK: - Descriptions
+// MARK: - Children that can start
 
-extension ChildSnapshot {
-    init(of readiness: ReadinessStateMachine, atMost limit: Int, noun: String) {
-        let table = readiness.table
-        let places = readiness.places
-        var started: [Child] = []
-        var others: [Child] = []
-        for record in table.records {
-            guard let operation = record.operation else { continue }
-            let child = (operation, record.ordinal, record.phase.stage)
-            if record.phase.place != nil {
-                if started.count < limit { started.append(child) }
-            } else if others.count < limit {
-                others.append(child)
+/// The children that can start, in the order in which they should: by priority, then by the order of their addition.
+///
+/// Complexity: additions in increasing order, the common case, and their removals cost O(1); others cost O(log n).
+struct ReadyQueue {
+    typealias Entry = (ordinal: Int, slot: Int)
+
+    /// For each priority, most urgent first.
+    private var levels = [Level](repeating: Level(), count: level(of: .veryLow) + 1)
+    private(set) var count = 0
+
+    var isEmpty: Bool { count == 0 }
+
+    mutating func insert(_ entry: Entry, priority: Operation.QueuePriority) {
+        levels[ReadyQueue.level(of: priority)].insert(entry)
+        count += 1
+    }
+
+    /// The slot of the first child.
+    var first: Int? { levels.first { !$0.isEmpty }?.first }
+
+    /// - Returns: The slot of the first child.
+    mutating func popFirst() -> Int? {
+        guard let level = levels.firstIndex(where: { !$0.isEmpty }) else { return nil }
+        count -= 1
+        return levels[level].popFirst()
+    }
+
+    /// The values of Foundation's five priorities are 8, 4, 0, -4 and -8. An override may return another value.
+    private static func level(of priority: Operation.QueuePriority) -> Int {
+        (8 - min(max(priority.rawValue, -8), 8)) / 4
+    }
+
+    /// One priority: a run that arrived in order, and a heap of those that came late.
+    private struct Level {
+        private var run: [Entry] = []
+        private var head = 0
+        /// Those in the heap come before the last of the run, so the run is not empty before the heap is.
+        private var late: IndexedHeap<Int, Int>?
+
+        var isEmpty: Bool { head == run.count }
+
+        /// Valid only if the level is not empty.
+        var first: Int { lateFirst ?? run[head].slot }
+
+        /// The first of the heap, if it comes before the run.
+        private var lateFirst: Int? {
+            late?.first.flatMap { $0.key < run[head].ordinal ? $0.element : nil }
+        }
+
+        mutating func insert(_ entry: Entry) {
+            if let last = run.last, !isEmpty, entry.ordinal < last.ordinal {
+                late = late ?? IndexedHeap()
+                _ = late?.insert(entry.slot, key: entry.ordinal)
+            } else {
+                run.append(entry)
             }
-            // A million that wait are not looked at, if all that have started are there.
-            if others.count == limit, started.count == min(places.started + places.queued, limit) { break }
         }
-        // Slots are used again, so they say nothing about the order.
-        started.sort { $0.index < $1.index }
-        others.sort { $0.index < $1.index }
-        let children = Array((started + others).prefix(limit))
-        self.init(
-            children: children, omitted: table.remaining - children.count,
-            summary: ["\(table.ended) of \(table.added) \(noun) have ended"]
-                + (places.isSuspended ? ["suspended"] : []),
-            readyText: readiness.readyText)
-    }
-}
 
-extension ChildPhase {
-    /// What the phase means for a description.
-    var stage: ChildSnapshot.Stage {
-        switch self {
-        case .free, .adding, .added, .waiting, .gone, .external: .waiting
-        case .ready: .ready
-        case .queued, .queuedUnready: .queued
-        case .starting, .detached, .ending: .started
-        }
-    }
-}
-
-extension ReadinessStateMachine {
-    /// What is said of children that could start, once the composite has.
-    var readyText: String? {
-        if !isStarted { return nil }
-        return switch cancellation {
-        case .inProgress: "ready, but the children are being cancelled"
-        case .none where places.isSuspended: "ready, but the children are suspended"
-        case .none where !places.hasPlaceForChild: "ready, but the limit of \(places.limit) is reached"
-        case .none, .complete: "ready, waiting for a thread"
+        /// Valid only if the level is not empty.
+        mutating func popFirst() -> Int {
+            if lateFirst != nil, let slot = late?.popFirst() { return slot }
+            defer {
+                head += 1
+                // Forget what was taken once it is the larger half, so that a queue that is fed forever stays small.
+                if head * 2 > run.count {
+                    run.removeFirst(head)
+                    head = 0
+                }
+            }
+            return run[head].slot
         }
     }
 }
