@@ -182,8 +182,7 @@ extension CollectionRun {
         Trampoline.run {
             childrenFinished(&$0) { isCancelled, reason in
                 if let failure { return .failure(failure) }
-                return CompoundOperationError.outcome(
-                    name: name, ChildFailures(errors: failures), isCancelled: isCancelled, reason: reason)
+                return ChildFailures(errors: failures).outcome(name: name, isCancelled: isCancelled, reason: reason)
             }
         }
     }

@@ -137,9 +137,9 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
         if outputs.count == input.count { return outputs }
         // Not if it has ended with an outcome from outside: what can be read from then on does not change any more.
         withState { [results] in if $0.lifecycle.acceptsOutcome { unsuccessfulResults = results } }
-        let failures = SuboperationError.failures(of: results.map(\.error), noun: "item")
-        throw CompoundOperationError.error(
-            name: displayName, failures, isCancelled: isCancelled || failures.isEmpty,
+        let failures = ChildFailures(errors: SuboperationError.failures(of: results.map(\.error), noun: "item"))
+        throw failures.error(
+            name: displayName, isCancelled: isCancelled || failures.errors.isEmpty,
             reason: cancellationReason) ?? CancellationError()
     }
 }

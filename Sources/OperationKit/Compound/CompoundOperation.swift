@@ -168,12 +168,12 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         let (isWorking, wasCancelled, reason) = withState {
             ($0.lifecycle.isWorking, $0.lifecycle.isCancelled, $0.lifecycle.cancellationReason)
         }
-        let error = CompoundOperationError.error(name: name, failures.errors, isCancelled: wasCancelled, reason: reason)
+        let error = failures.error(name: name, isCancelled: wasCancelled, reason: reason)
         let decided = isWorking ? decision(on: error, about: failures) : nil
         childrenFinished(&list) { isCancelled, reason in
             // A cancellation that came meanwhile has taken effect. A failure of the compound's own says more.
             if let decided, isCancelled == wasCancelled || decided.isOwn { return decided.outcome }
-            return CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
+            return failures.outcome(name: name, isCancelled: isCancelled, reason: reason)
         }
     }
 }

@@ -198,28 +198,6 @@ public enum CompoundOperationError:
         case .suboperationFailure(let name, _), .cancelled(let name, _, _), .dependencyCycle(let name, _): name
         }
     }
-}
-
-extension CompoundOperationError {
-    /// The outcome of a composite that reports the failures of its children together. The reason of its cancellation is marked if it
-    /// says no more than that.
-    static func outcome(
-        name: String, _ failures: ChildFailures, isCancelled: Bool, reason: (any Error)?
-    ) -> Lifecycle.Outcome {
-        let error = error(name: name, failures.errors, isCancelled: isCancelled, reason: reason?.unmarked)
-        guard let error else { return .success(()) }
-        // What is responsible for all failures is responsible for this one, unless the composite has gone wrong itself, too.
-        guard let cause = failures.cause, reason?.isMarked != false else { return .failure(error) }
-        return .failure(SkippedError(error: error, cause: cause))
-    }
-
-    /// The error of a composite that reports the failures of its children together, if there is one.
-    static func error(
-        name: String, _ failures: [SuboperationError], isCancelled: Bool, reason: (any Error)?
-    ) -> CompoundOperationError? {
-        if isCancelled { return cancelled(name: name, errors: failures, reason: reason) }
-        return failures.isEmpty ? nil : suboperationFailure(name: name, errors: failures)
-    }
 
     func isSame(as other: any Error) -> Bool {
         guard let first = suboperationErrors.first,

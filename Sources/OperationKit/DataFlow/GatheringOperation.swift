@@ -100,9 +100,8 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         childrenFinished(
             withResult: { isCancelled, reason in
                 if isComplete { return .success(outputs) }
-                return CompoundOperationError.outcome(
-                    name: name, failures, isCancelled: isCancelled || failures.errors.isEmpty, reason: reason
-                ).map { outputs }
+                let isCancelled = isCancelled || failures.errors.isEmpty
+                return failures.outcome(name: name, isCancelled: isCancelled, reason: reason).map { outputs }
             }, &list)
     }
 }

@@ -317,8 +317,7 @@ extension IOOperation {
             withResult: { isCancelled, reason in
                 bodyDecides()
                 guard case .success(let output) = result, !failures.errors.isEmpty else { return result }
-                return CompoundOperationError.outcome(name: name, failures, isCancelled: isCancelled, reason: reason)
-                    .map { output }
+                return failures.outcome(name: name, isCancelled: isCancelled, reason: reason).map { output }
             }, &list)
     }
 }

@@ -193,10 +193,9 @@ extension OperationQueue {
             if failure.isCancellation { isCancelled = true }
             _ = collection.add(failure, isCancelling: false)
         }
-        let errors = collection.take(ofChildren: operations.count).errors
-        let error = CompoundOperationError.error(
-            name: displayName, errors,
-            isCancelled: isCancelled && (Task.isCancelled || errors.isEmpty), reason: nil)
+        let failures = collection.take(ofChildren: operations.count)
+        let error = failures.error(
+            name: displayName, isCancelled: isCancelled && (Task.isCancelled || failures.errors.isEmpty), reason: nil)
         if let error { throw error }
     }
 }

@@ -60,7 +60,7 @@ final class ChildScheduler: Sendable {
         // Another composite finds it as it was when it was created.
         machine.withLock { $0.settings.latest == .immediate ? $0.queue.take() : nil }?.retire()
         var operations = machine.withLock { $0.readiness.table.removeAll() }
-        DependencyRelease.release(&operations)
+        if !operations.isEmpty { DependencyRelease.release(&operations) }
     }
 
     /// The private queue, which is created when it is first needed.

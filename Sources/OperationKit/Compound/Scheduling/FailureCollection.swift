@@ -24,6 +24,21 @@ struct ChildFailures {
     /// What is responsible for all of them, if no child failed by itself, and each cause is outside the composite: the
     /// cause of the first one.
     var cause: RootCause?
+
+    /// The error of a composite that reports its children's failures together, if there is one.
+    func error(name: String, isCancelled: Bool, reason: (any Error)?) -> CompoundOperationError? {
+        if isCancelled { return .cancelled(name: name, errors: errors, reason: reason) }
+        return errors.isEmpty ? nil : .suboperationFailure(name: name, errors: errors)
+    }
+
+    /// The outcome of such a composite. The reason of its cancellation is marked if it says no more than that.
+    func outcome(name: String, isCancelled: Bool, reason: (any Error)?) -> Lifecycle.Outcome {
+        let error = error(name: name, isCancelled: isCancelled, reason: reason?.unmarked)
+        guard let error else { return .success(()) }
+        // What is responsible for all failures is responsible for this one, unless the composite has gone wrong itself, too.
+        guard let cause, reason?.isMarked != false else { return .failure(error) }
+        return .failure(SkippedError(error: error, cause: cause))
+    }
 }
 
 /// The failures of the children of a composite, and what they mean for the others.
