@@ -109,15 +109,19 @@ struct ProcessCancellationTests {
         #expect(status & 0x7f == (isSecond ? SIGINT : SIGKILL))
     }
 
-    @Test("A grace period that the clock could not count to is one of a century")
+    @Test("A grace period that the clock could not count to is one of a century, and keeps nothing")
     func endlessGracePeriod() async {
         await #expect(processExitsWith: .success) {
-            // The end of the period is waited for meanwhile.
-            let operation = shell("trap 'sleep 0.2; exit 0' TERM; echo; while true; do sleep 0.02; done")
-            operation.terminationGracePeriod = .seconds(Int64.max) * 2
-            await begin(operation)
-            operation.cancel()
-            try? await operation.finished()
+            let leaks = LeakTracker()
+            do {
+                // The end of the period is waited for meanwhile.
+                let operation = shell("trap 'sleep 0.2; exit 0' TERM; echo; while true; do sleep 0.02; done")
+                operation.terminationGracePeriod = .seconds(Int64.max) * 2
+                await begin(leaks.track(operation))
+                operation.cancel()
+                try? await operation.finished()
+            }
+            await leaks.expectAllReleased()
         }
     }
 
