@@ -34,6 +34,33 @@ struct ProcessOutputTests {
         #expect(largest <= 1 << 16)
     }
 
+    // MARK: - Lines
+
+    @Test("A program waits for its line handler, so what it has written takes no memory")
+    func slowHandler() async throws {
+        let (began, goOn, lines) = (Gate(), Gate(), EventLog())
+        let script = "yes $(printf %01000d 0) | head -n 1000; touch"
+        let operation = shell("\(script) '\(folder.path)/slow'; echo end")
+        operation.standardOutput = .lines { line in
+            began.open()
+            goOn.pass()
+            if line == "end" { lines.add(line) }
+        }
+        queue.addOperation(operation)
+        await began.opened()
+        // Others, whose lines are taken, can write as much meanwhile.
+        for number in 1...3 {
+            let other = shell("\(script) '\(folder.path)/\(number)'")
+            other.standardOutput = .lines { _ in }
+            _ = try await queue.run(other)
+        }
+        #expect(folder.names == ["1", "2", "3"])
+        goOn.open()
+        try await operation.finished()
+        #expect(folder.names == ["1", "2", "3", "slow"])
+        #expect(lines.events == ["end"])
+    }
+
     // MARK: - Lines and cancellation
 
     enum Ending: CaseIterable, Sendable { case signal, accepted, afterExit, finishedByOthers }
