@@ -24,26 +24,36 @@ struct LibraryExecutorTests {
     /// In a process of its own, because all tests share the places.
     @Test("Tasks of the library go on while closures of users block all of their places") func blockedPlaces() async {
         await #expect(processExitsWith: .success) {
-            let release = Gate()
             let began = EventLog()
-            let blocked = (0..<100).map { index in
-                startLibraryTask {
-                    try? await runUserClosure {
-                        began.add("closure")
-                        release.pass()
+            @Sendable func block(_ count: Int, until release: Gate) -> [Task<Void, Never>] {
+                (0..<count).map { _ in
+                    startLibraryTask {
+                        try? await runUserClosure {
+                            began.add("closure")
+                            release.pass()
+                        }
                     }
                 }
             }
+            let (first, second) = (Gate(), Gate())
+            let blocked = block(100, until: first)
             await eventually("the closures do not begin") { began.events.count == 64 }
             // One that waits for its turn ends when it is cancelled, and the closure does not run.
-            let waiting = startLibraryTask {
-                await #expect(throws: CancellationError.self) { try await runUserClosure { Issue.record("ran") } }
+            let waiting = (0..<64).map { _ in
+                startLibraryTask {
+                    await #expect(throws: CancellationError.self) { try await runUserClosure { Issue.record("ran") } }
+                }
             }
-            waiting.cancel()
-            _ = await waiting.value
-            release.open()
+            for task in waiting { task.cancel() }
+            for task in waiting { _ = await task.value }
+            first.open()
             for task in blocked { await task.value }
             #expect(began.events.count == 100)
+            // All places are free again.
+            let others = block(64, until: second)
+            await eventually("a place is lost") { began.events.count == 164 }
+            second.open()
+            for task in others { await task.value }
         }
     }
 
