@@ -76,6 +76,20 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && !login.isFinished)
     }
 
+    @Test("A prerequisite runs that waits for an operation which waited for the other one, and was cancelled")
+    func waitsForCancelled() async throws {
+        let (login, between) = (logged("login"), BlockOperation {})
+        let work = work(needing: login)
+        between.addDependency(work)
+        login.addDependency(between)
+        between.cancel()
+        work.start()
+        await eventually("it does not run") { work.debugDescription.contains("running “login”") }
+        OperationQueue().addOperation(between)
+        try await work.finished()
+        #expect(log.events == ["login", "evaluate", "work"])
+    }
+
     @Test("Two operations whose prerequisites wait for the other one are an error of one of both")
     func waitForEachOther() async throws {
         for _ in 0..<TestExtent.choose(50, long: 2_000) {
