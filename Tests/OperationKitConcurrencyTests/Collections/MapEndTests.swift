@@ -76,6 +76,22 @@ import OperationKitTestSupport
     }
     #endif
 
+    @Test("Suspending and resuming again and again loses no element", arguments: [1, 3])
+    func suspendedOften(limit: Int) async throws {
+        let map = MapOperation<Int, Int>(maxConcurrentOperationCount: limit) { number in
+            if number.isMultiple(of: 7) { await Task.yield() }
+            return number
+        }
+        map.with(input: Array(0..<500)).start()
+        while !map.isFinished {
+            map.isSuspended = true
+            await Task.yield()
+            map.isSuspended = false
+            await Task.yield()
+        }
+        #expect(try await map.value == Array(0..<500))
+    }
+
     @Test("One that is suspended again before its task goes on begins nothing") func suspendedAgain() async {
         let actor = Waiter()
         let (suspension, hasGoneOn) = (Suspension(), Shared(false))

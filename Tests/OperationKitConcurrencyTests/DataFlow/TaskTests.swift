@@ -158,7 +158,9 @@ private func cancelCurrentTask(
         }
     }
 
-    @Test("When cancel() has returned, the task is cancelled", arguments: Kind.allCases)
+    @Test(
+        "When cancel() has returned, the task is cancelled, and the output of an operation stands nevertheless",
+        arguments: Kind.allCases)
     func cancelledWhileRunning(kind: Kind) async {
         let (begun, cancelled) = (Gate(), Gate())
         let seen = Shared<[Bool]>([])
@@ -173,7 +175,7 @@ private func cancelCurrentTask(
         operation.cancel()
         cancelled.open()
         _ = try? await operation.finished()
-        #expect(seen.value == [false, true])
+        #expect(seen.value == [false, true] && (operation.error == nil || operation is CollectionRun<Int>))
     }
 
     @Test("Cancelled between its start and its work, the closure is not called", arguments: [Kind.task, .block])

@@ -127,6 +127,16 @@ import OperationKitTestSupport
         #expect(failed.events.sorted() == (0..<width).map { "\($0) true" })
     }
 
+    @Test("In a task that was cancelled before, no item is performed", arguments: Strategy.allCases)
+    func cancelledBefore(strategy: Strategy) async throws {
+        let own = OwnStrategy { _, _ in Issue.record("It is called.") }
+        let managed = strategy.make { _, _ in Issue.record("It is performed.") }
+        for operation in [managed, own] as [any CollectionOperation<Int> & Sendable] {
+            let errors = try await inCancelledTask { await operation.performOperation(on: [1, 2]) }
+            #expect(errors.map(text) == ["cancelled", "cancelled"])
+        }
+    }
+
     @Test("A completion is called outside of tasks, so it may block", arguments: Strategy.allCases)
     func completionOutsideOfTasks(strategy: Strategy) async {
         let operation = strategy.makeAsync { _ in await Task.yield() }

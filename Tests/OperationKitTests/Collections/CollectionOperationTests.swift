@@ -140,6 +140,31 @@ import OperationKitTestSupport
         #expect(log.mostInFlight == 1 && log.inFlight == 0)
     }
 
+    @Test(
+        "Items that block their threads reach the limit, too", arguments: [Strategy.parallelItems, .parallelBatches],
+        Form.allCases)
+    func blockingItems(strategy: Strategy, form: Form) async throws {
+        let (log, line) = (WorkLog(), StartLine(2))
+        let operation = strategy.make(limit: 2) { items, completion in
+            log.began(items)
+            // None goes on until two are here.
+            line.meet()
+            log.ended()
+            completion(nil)
+        }
+        #expect(try await form.failures(of: operation, on: 20).isEmpty && log.mostInFlight == 2)
+    }
+
+    @Test("A run may start inside the completion of another one") func nestedRuns() async {
+        let operation = ParallelItems(2, 1, .continueAll) { _, completion in completion(nil) }
+        let counts = await withCheckedContinuation { continuation in
+            operation.performOperation(on: [1, 2]) { first in
+                operation.performOperation(on: [3, 4, 5]) { continuation.resume(returning: [first.count, $0.count]) }
+            }
+        }
+        #expect(counts == [2, 3])
+    }
+
     @Test("An empty collection completes immediately", arguments: Strategy.allCases)
     func emptyCollection(strategy: Strategy) {
         let log = EventLog()

@@ -86,6 +86,12 @@ import OperationKitTestSupport
         #expect(work.log.value == [1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 5, 6])
     }
 
+    @Test("An item of a sequence that fails is performed again, too") func sequence() async throws {
+        let work = Items()
+        let failures = try await work.passing { try await work.performOperation(onEach: 1...6) }
+        #expect(failures.map(\.index) == [4] && work.log.value == [1, 2, 3, 3, 4, 5, 5, 5, 6])
+    }
+
     @Test("Cancelling a run ends the pause before a retry") func cancelled() async {
         let work = Items()
         let run = work.makeOperation(on: [5, 1])
