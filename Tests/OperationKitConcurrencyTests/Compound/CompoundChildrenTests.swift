@@ -23,18 +23,24 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "A compound leaves the completion blocks of its children alone; each is called once",
+        "A compound leaves the completion blocks of its children alone, also replaced ones; each is called once",
         arguments: ChildKind.allCases
     )
     func completionBlocks(_ kind: ChildKind) async throws {
-        let log = EventLog()
-        let called = Gate()
-        let child = kind.make { log.add("work") }
-        child.completionBlock = {
-            log.add("completionBlock")
-            called.open()
+        let (log, called, replace) = (EventLog(), Gate(), Shared<@Sendable () -> Void>({}))
+        let child = kind.make {
+            replace.value()
+            log.add("work")
         }
-        (child as? AsyncOperation)?.asyncCompletionBlock = { _ in log.add("asyncCompletionBlock") }
+        let set: @Sendable (Operation, String) -> Void = { child, prefix in
+            child.completionBlock = {
+                log.add("\(prefix)completionBlock")
+                called.open()
+            }
+            (child as? AsyncOperation)?.asyncCompletionBlock = { _ in log.add("\(prefix)asyncCompletionBlock") }
+        }
+        set(child, "replaced ")
+        replace.value = { [unowned child] in set(child, "") }
         let compound = CompoundOperation(operations: [child])
         try await OperationQueue().run(compound)
         await called.opened()

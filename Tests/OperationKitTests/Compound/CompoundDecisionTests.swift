@@ -68,6 +68,11 @@ import OperationKitTestSupport
         #expect(log.events == ["child", example.asked] && brief(compound.error) == example.outcome)
     }
 
+    @Test("A compound without children is asked, too") func empty() async {
+        let compound = ScriptedCompound(decide: { _, error in throw error == nil ? TestError.first : .second })
+        await #expect(throws: TestError.first) { try await OperationQueue().run(compound) }
+    }
+
     enum Ending: CaseIterable { case cancelledBefore, finishedBefore, preparationThrew, cycle, finishedFromOutside }
 
     @Test("A compound is not asked when no child could run, or when it was finished", arguments: Ending.allCases)
