@@ -214,6 +214,16 @@ import OperationKitTestSupport
         #expect(try entry(compound).outcome == .cancelled)
     }
 
+    @Test("A recorder that is added after the start records what follows") func addedLate() throws {
+        let operation = ScriptedOperation.idle("late")
+        operation.start()
+        operation.addObserver(recorder)
+        operation.finish()
+        let (entry, timeline) = (try entry(operation), recorder.timeline)
+        #expect(entry.started == nil && entry.finished == .zero && entry.outcome == .success)
+        #expect(timeline.summary.operationCount == 1 && timeline.criticalPath.map(\.operation) == [entry.id])
+    }
+
     @Test("An operation that has not finished is there, up to the moment of the question") func unfinished()
         async throws
     {

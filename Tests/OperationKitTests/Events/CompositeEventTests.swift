@@ -63,6 +63,14 @@ import OperationKitTestSupport
         ring[0].removeDependency(ring[1])
     }
 
+    @Test("A child that has finished before its addition has no events") func finishedBefore() async throws {
+        let (child, compound) = (ScriptedOperation("a"), sync())
+        child.start()
+        try compound.addOperation(child)
+        compound.start()
+        #expect(await ended() == life("sync"))
+    }
+
     @Test("An observer sees what is inside at any depth, each event once, and one of an inner compound only that")
     func nested() async throws {
         let inside = EventRecorder()

@@ -81,6 +81,23 @@ import OperationKitTestSupport
         #expect(listener.events == ["work: started"] && remover.events.count == 3)
     }
 
+    @Test(
+        "An observer that is removed from one of two operations sees all that happens inside the other",
+        arguments: 0..<2)
+    func removedFromOne(index: Int) {
+        let (listener, child) = (EventRecorder(), ScriptedOperation.idle("child"))
+        let compound = CompoundOperation(name: "compound", operations: [child])
+        let remover = EventRecorder { [weak child, weak compound] _, event in
+            if event.isRunning { (index == 0 ? compound : child)?.removeObserver(listener) }
+        }
+        for observer in [remover, listener] { compound.addObserver(observer) }
+        child.addObserver(listener)
+        child.start()
+        child.finish()
+        #expect(listener.events == ["child: started", "child: running", "child: finished"])
+        compound.cancel()
+    }
+
     @Test("An observer is released when it is removed, and when its operation has finished or is released")
     func release() async throws {
         let tracker = LeakTracker()

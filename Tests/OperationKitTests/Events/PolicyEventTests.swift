@@ -286,7 +286,8 @@ import OperationKitTestSupport
         #expect(events == ["started", "running", error == nil ? "finished" : "finished: failures of item 0"])
     }
 
-    @Test("Events come around the work, and find the operation in their state") func states() {
+    @Test("Events come around the work, and find the operation in their state", arguments: [false, true])
+    func states(isCancelledInMain: Bool) {
         let log = EventLog()
         let recorder = EventRecorder { operation, event in
             let states = [
@@ -296,7 +297,12 @@ import OperationKitTestSupport
             log.add("\(event.kind.line): \(states.compactMap(\.self).joined(separator: ", "))")
         }
         let operation = ScriptedOperation(
-            "load", main: { _ in log.add("main") },
+            "load",
+            main: {
+                log.add("main")
+                if isCancelledInMain { $0.cancel() }
+                log.add("main ends")
+            },
             didCancel: {
                 log.add("didCancel")
                 $0.finish(withError: TestError.first)
@@ -304,11 +310,11 @@ import OperationKitTestSupport
         operation.asyncCompletionBlock = { _ in log.add("asyncCompletionBlock") }
         recorder.observe(operation).start()
         operation.cancel()
+        let cancelled = "cancelled: executing, cancelled"
         #expect(
-            log.events == [
-                "started: executing", "running: executing", "main", "cancelled: executing, cancelled", "didCancel",
-                "asyncCompletionBlock", "finished: first: cancelled, finished, first",
-            ])
+            log.events == ["started: executing", "running: executing", "main"]
+                + (isCancelledInMain ? [cancelled, "main ends"] : ["main ends", cancelled])
+                + ["didCancel", "asyncCompletionBlock", "finished: first: cancelled, finished, first"])
     }
 
     @Test("Events call an operation what it is called when they are delivered") func names() {
