@@ -2,7 +2,7 @@ import OperationKitTestSupport
 
 @Suite("Closures as operations", .hangGuard) struct BlockOperationTests {
     enum Kind: CaseIterable {
-        case asynchronous, throwing, synchronous, finishing, task, withInput
+        case asynchronous, throwing, synchronous, finishing, task, retried, withInput
 
         func make(_ body: @escaping @Sendable () throws -> Int) -> AsyncOperation {
             switch self {
@@ -18,6 +18,7 @@ import OperationKitTestSupport
                     elsewhere { do { finish(with: try body()) } catch { finish(error) } }
                 }
             case .task: TaskOperation(name: "block") { try body() }
+            case .retried: TaskOperation(name: "block", retry: RetryPolicy(maximumAttempts: 1)) { try body() }
             case .withInput:
                 IOTaskOperation<Void, Int>(name: "block") { _ in
                     await Task.yield()
@@ -57,7 +58,8 @@ import OperationKitTestSupport
                     return 1
                 }
             }
-            let operation = recorder.observe(holding())
+            // Another one is dropped without a start.
+            let operation = [holding(), recorder.observe(holding())][1]
             await start(operation) { end(operation) }
             #expect(operation.isFinished && text(operation.error) == (index == 0 ? "success" : "reason"))
             #expect(log.events.isEmpty == (index > 0))

@@ -67,6 +67,28 @@ import OperationKitTestSupport
         #expect((operation as? RetryOperation<Void, Void>)?.attempts.count ?? attempt - 1 == attempt - 1)
     }
 
+    @Test("One whose delay is over while what is around it is being cancelled ends when it is cancelled, too")
+    func stopped() async {
+        let (log, clock, ended) = (log, clock, Gate())
+        let retry = retry { _ in ScriptedOperation { $0.finish(withError: TestError.first) } }
+        retry.asyncCompletionBlock = { [unowned retry] in
+            log.add("\(text($0)) \(retry.isCancelled)")
+            ended.open()
+        }
+        // Its turn to be cancelled comes first, when no child begins any more.
+        let first = ScriptedOperation(main: { _ in }) {
+            clock.advance(by: .seconds(1))
+            ended.pass()
+            $0.finish()
+        }
+        let compound = CompoundOperation(operations: [first, retry])
+        await compound.start(until: first)
+        await clock.sleepers()
+        await onThread { compound.cancel() }
+        try? await compound.finished()
+        #expect(log.events == ["cancelled true"])
+    }
+
     @Test("The name of an attempt has only the end of a long name of the operation") func longName() async throws {
         let log = log
         let load = RetryOperation(policy, name: String(repeating: "n", count: 500) + "end") { _ in

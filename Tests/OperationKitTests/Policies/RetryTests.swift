@@ -83,12 +83,22 @@ import OperationKitTestSupport
         #expect(attempts.map(\.duration) == [.zero, .zero, .zero, .zero])
     }
 
-    @Test("It ends with the error of the last attempt, as it is", arguments: Kind.allCases, [1, 3])
+    @Test(
+        "It ends with the error of the last attempt, as it is, and its policy is asked about each other one",
+        arguments: Kind.allCases, [1, 3])
     func allFail(kind: Kind, maximum: Int) async {
-        let retry = retry(kind, policy(maximum), errors: (1...9).map { TestError.numbered($0) })
+        let asked = EventLog()
+        let policy = policy(maximum) {
+            $0.shouldRetry = { error, attempt in
+                asked.add("\(error) after \(attempt)")
+                return true
+            }
+        }
+        let retry = retry(kind, policy, errors: (1...9).map { TestError.numbered($0) })
         retry.start()
         for second in [1, 2].prefix(maximum - 1) { await clock.pass(.seconds(second)) }
         await #expect(throws: TestError.numbered(maximum)) { try await retry.value }
+        #expect(asked.events == (1..<maximum).map { "numbered(\($0)) after \($0)" })
         #expect(log.events.count == maximum && clock.deadlines.isEmpty)
     }
 
@@ -183,14 +193,16 @@ import OperationKitTestSupport
         #expect(log.events == Array(repeating: "attempt 1", count: 3) && asked.value == 1)
     }
 
-    @Test("Cancelling during a delay ends it immediately, and no further attempt begins", arguments: Kind.allCases)
-    func cancelledInDelay(kind: Kind) async {
+    @Test(
+        "Cancelling or finishing it during a delay ends it immediately, and no further attempt begins",
+        arguments: Kind.allCases, [false, true])
+    func endedInDelay(kind: Kind, isCancelled: Bool) async {
         let retry = retry(kind, policy(), errors: [TestError.first])
         retry.start()
         await clock.sleepers()
         #expect(
             retry.debugDescription.contains(kind == .closure ? "1 s before attempt 2" : "attempt 2 of 5 begins in 1 s"))
-        retry.cancel(withError: TestError.reason)
+        if isCancelled { retry.cancel(withError: TestError.reason) } else { retry.finish(withError: TestError.reason) }
         await #expect(throws: TestError.reason) { try await retry.value }
         await clock.expectNoSleepers()
         #expect(log.events == ["attempt 1"])
