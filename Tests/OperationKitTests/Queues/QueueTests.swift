@@ -1,19 +1,19 @@
 import OperationKitTestSupport
 
 @Suite("Queues", .hangGuard) struct QueueTests {
-    @Test("`allOperationsFinished` waits for operations of every class")
+    @Test("`allOperationsFinished` waits for operations of every class, on a suspended queue, too")
     func everyClass() async throws {
         let log = EventLog()
         let mayEnd = Gate()
-        let queue = OperationQueue()
+        let queue = OperationQueue.suspended()
+        let first = ScriptedOperation { operation in
+            Thread {
+                mayEnd.pass()
+                operation.finish()
+            }.start()
+        }
         let operations = [
-            ScriptedOperation(main: { operation in
-                Thread {
-                    mayEnd.pass()
-                    operation.finish()
-                }.start()
-            }),
-            BlockOperation { mayEnd.pass() },
+            first, BlockOperation { mayEnd.pass() },
             // However it ends.
             ThrowingBlockOperation { throw TestError.first },
             TaskOperation { await mayEnd.opened() },
@@ -23,10 +23,12 @@ import OperationKitTestSupport
             try await queue.allOperationsFinished()
             log.add("all finished \(operations.allSatisfy(\.isFinished))")
         }
-        log.add("opened")
+        await first.becomesAwaited()
+        log.add("resumed")
+        queue.isSuspended = false
         mayEnd.open()
         try await waiting.value
-        #expect(log.events == ["opened", "all finished true"])
+        #expect(log.events == ["resumed", "all finished true"])
     }
 
     @Test("`allOperationsFinished` does not wait for operations that are added later")

@@ -153,6 +153,17 @@ import OperationKitTestSupport
         #expect(running.isFinished)
     }
 
+    @Test("Operations that succeed although they are cancelled are a success of the call") func tooLate() async throws {
+        let work = HeldWork()
+        let operation = ThrowingBlockOperation { work() }
+        let task = Task { try await OperationQueue().run([operation]) }
+        await work.begun.opened()
+        task.cancel()
+        await eventually("it is not cancelled") { operation.isCancelled }
+        work.mayEnd.open()
+        try await task.value
+    }
+
     @Test("An error that was given before is thrown, also in a cancelled task, as the operation will end with it")
     func earlyError() async {
         let queue = OperationQueue.suspended()
