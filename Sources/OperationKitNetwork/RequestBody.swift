@@ -17,12 +17,13 @@ final class RequestBody: InputStream {
         case data(Data)
         case file(URL)
 
-        fileprivate var count: Int? {
+        fileprivate var count: Int {
             switch self {
             case .data(let data): return data.count
             case .file(let file):
                 let path = file.resolvingSymlinksInPath().path
-                return (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int
+                // One that is gone has no size. The attempt to read it says why.
+                return (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int ?? 1
             }
         }
     }
@@ -31,11 +32,10 @@ final class RequestBody: InputStream {
     let count: Int
     private let lock = NSLock()
     private var left: Int
-    private var isShort = false
+    private var fault: URLError?
 
     convenience init?(_ source: Source) {
-        guard let count = source.count else { return nil }
-        self.init(source, count: count)
+        self.init(source, count: source.count)
     }
 
     private init?(_ source: Source, count: Int) {
@@ -46,8 +46,8 @@ final class RequestBody: InputStream {
         }
     }
 
-    /// Whether a file has become shorter.
-    var hasShrunk: Bool { lock.withLock { isShort } }
+    /// What was wrong with a file: it has become shorter, or could not be read, which has a cause.
+    var error: URLError? { lock.withLock { fault } }
 
     /// The same from the beginning on.
     var again: RequestBody? { RequestBody(source, count: count) }
@@ -62,10 +62,11 @@ final class RequestBody: InputStream {
         let wanted = lock.withLock { min(left, maxLength) }
         if wanted == 0 { return 0 }
         let count = unsafe super.read(buffer, maxLength: wanted)
-        lock.withLock {
-            left -= max(0, count)
-            isShort = count <= 0
+        if count <= 0 {
+            let fault = URLError.unreadableFile(count < 0 ? streamError ?? URLError(.unknown) : nil)
+            lock.withLock { self.fault = fault }
         }
+        lock.withLock { left -= max(0, count) }
         // An error ends the request. Otherwise the server would wait for what is missing.
         return count > 0 ? count : -1
     }

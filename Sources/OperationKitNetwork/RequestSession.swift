@@ -239,9 +239,9 @@ extension RequestSession: URLSessionDataDelegate {
         } else {
             // What has come since a cancellation was dropped, so even all of it is no success.
             let cancellation = transfer.isCancelled ? URLError(.cancelled) : nil
-            let shortness = task.requestBody?.hasShrunk == true ? URLError(.cannotOpenFile) : nil
+            let unreadable = task.requestBody?.error
             let isStopped = transfer.isStopped && !transfer.isCancelled
-            transfer.handler.completed(with: isStopped ? nil : shortness ?? error ?? cancellation)
+            transfer.handler.completed(with: isStopped ? nil : unreadable ?? error ?? cancellation)
         }
     }
 }

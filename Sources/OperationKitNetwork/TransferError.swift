@@ -6,6 +6,10 @@ import FoundationNetworking
 #endif
 
 /// A request that did not get its answer, or only a part of it.
+///
+/// An upload whose file could not be read, or became shorter while it was sent, ends with the code `cannotOpenFile`. Like
+/// a ``DownloadError``, it is not tried again by the policy ``OperationKit/RetryPolicy/http``. If the file could not be
+/// read, the underlying error is that of the system.
 public struct TransferError: Sendable, LocalizedError, CustomNSError, ReportedError {
     /// The method of the request.
     public let method: String
@@ -15,6 +19,8 @@ public struct TransferError: Sendable, LocalizedError, CustomNSError, ReportedEr
     public let code: URLError.Code
     /// What went wrong, in words.
     public let message: String
+    /// Why a file could not be read.
+    private var cause: (any Error)?
 
     /// Creates an error, for tests of code that handles one.
     public init(method: String, url: URL?, code: URLError.Code, message: String) {
@@ -38,7 +44,7 @@ public struct TransferError: Sendable, LocalizedError, CustomNSError, ReportedEr
 
     package func text(depth: Int) -> String { "“\(RequestName.of(method, url))” failed: \(message)" }
 
-    package var underlyingError: (any Error)? { NSError(domain: NSURLErrorDomain, code: code.rawValue) }
+    package var underlyingError: (any Error)? { cause ?? NSError(domain: NSURLErrorDomain, code: code.rawValue) }
 }
 
 extension TransferError {
@@ -46,9 +52,12 @@ extension TransferError {
     init(_ error: any Error, of request: URLRequest) {
         let words = error.localizedDescription
         let code = Self.code((error as? URLError)?.code ?? .unknown, words)
+        let cause = code == .cannotOpenFile ? (error as? URLError)?.userInfo[NSUnderlyingErrorKey] as? any Error : nil
+        let message = cause.map { "its file could not be read: \($0.systemText)" }
         self.init(
             method: request.httpMethod ?? "GET", url: request.url, code: code,
-            message: Self.explanation(code, words, request))
+            message: message ?? Self.explanation(code, words, request))
+        self.cause = cause
     }
 
     /// What is wrong with a request or its answer, found by an operation itself.
@@ -91,5 +100,24 @@ extension TransferError {
         case .requestBodyStreamExhausted: "it was redirected, and a stream can't be sent twice."
         default: sentence
         }
+    }
+}
+
+extension URLError {
+    /// The error of a file that became shorter or, with a cause, could not be read.
+    static func unreadableFile(_ cause: (any Error)?) -> URLError {
+        URLError(.cannotOpenFile, userInfo: cause.map { [NSUnderlyingErrorKey: $0] } ?? [:])
+    }
+}
+
+extension Error {
+    /// The words of the system for it, or for the error under it. Foundation may say no more than its number.
+    var systemText: String {
+        var error = self as NSError
+        while error.domain != NSPOSIXErrorDomain, let next = error.userInfo[NSUnderlyingErrorKey] as? any Error {
+            error = next as NSError
+        }
+        guard error.domain == NSPOSIXErrorDomain else { return localizedDescription }
+        return unsafe String(cString: strerror(Int32(error.code))) + "."
     }
 }

@@ -72,7 +72,7 @@ struct RequestBodyTests {
             #expect(unsafe stream.read(&buffer, maxLength: buffer.count) == 10)
             #expect(!stream.hasBytesAvailable && stream.count == 10)
             #expect(unsafe stream.read(&buffer, maxLength: buffer.count) == 0)
-            #expect(!stream.hasShrunk)
+            #expect(stream.error == nil)
         }
     }
 
@@ -85,9 +85,25 @@ struct RequestBodyTests {
         defer { body.close() }
         var buffer = [UInt8](repeating: 0, count: 100)
         #expect(unsafe body.read(&buffer, maxLength: buffer.count) == 4)
-        #expect(!body.hasShrunk && body.hasBytesAvailable)
+        #expect(body.error == nil && body.hasBytesAvailable)
         #expect(unsafe body.read(&buffer, maxLength: buffer.count) == -1)
-        #expect(body.hasShrunk)
+        #expect(body.error?.code == .cannotOpenFile && body.error?.userInfo[NSUnderlyingErrorKey] == nil)
+    }
+
+    @Test("A file that can't be read when it is sent is an error with the words of the system, and is not tried again")
+    func unreadable() async throws {
+        let source = folder.url.appendingPathComponent("source")
+        let server = try LoopbackServer { _ in
+            try? FileManager.default.removeItem(at: source)
+            return [.response(307, headers: ["Location": "/other"])]
+        }
+        let upload = try upload(1_000, to: server)
+        let error = try #require(await #expect(throws: TransferError.self) { try await queue.run(upload) })
+        #expect(error.code == .cannotOpenFile)
+        #expect(error.message == "its file could not be read: No such file or directory.")
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        #expect(cause?.domain == NSPOSIXErrorDomain && cause?.code == Int(ENOENT))
+        #expect(!RetryPolicy.http.shouldRetry(error, 1))
     }
 
     @Test("A file that becomes shorter while it is sent is an error soon")
