@@ -93,7 +93,7 @@ public enum DownloadError: Sendable, LocalizedError, CustomNSError, ReportedErro
     package func text(depth: Int) -> String {
         switch self {
         case .destinationInUse(let file): "“\(file.path)” is being downloaded by another operation."
-        case .cannotWrite(let file, let error): "“\(file.place)” could not be written: \(error.localizedDescription)"
+        case .cannotWrite(let file, let error): "“\(file.place)” could not be written: \(error.systemText)"
         }
     }
 

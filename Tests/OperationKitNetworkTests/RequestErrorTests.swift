@@ -6,6 +6,7 @@ struct RequestErrorTests {
     private let queue = OperationQueue()
     private static let url = URL(string: "https://ada:secret@example.com/page?token=secret")!
     private static let unwritable = CocoaError(.fileWriteNoPermission)
+    private static let tooLarge = CocoaError(.fileWriteUnknown, userInfo: [NSUnderlyingErrorKey: POSIXError(.EFBIG)])
 
     private static var errors: [(error: any Error, domain: String, code: Int, text: String, underlying: String?)] {
         let response = HTTPURLResponse(url: url, statusCode: 404, httpVersion: nil, headerFields: nil)!
@@ -28,6 +29,10 @@ struct RequestErrorTests {
             (
                 DownloadError.cannotWrite(file, error: unwritable), "DownloadError", 2,
                 "“/tmp/page” could not be written: \(unwritable.localizedDescription)", NSCocoaErrorDomain
+            ),
+            (
+                DownloadError.cannotWrite(file, error: tooLarge), "DownloadError", 2,
+                "“/tmp/page” could not be written: File too large.", NSCocoaErrorDomain
             ),
         ]
     }
