@@ -197,7 +197,7 @@ extension HTTPResponse {
         if isEncoded { return nil }
         if let tag { return tag.hasPrefix("W/") ? nil : tag }
         guard let lastChange, let change = HTTPDate.date(of: lastChange),
-            let now = value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date), now.timeIntervalSince(change) >= 1
+            let now = date, now.timeIntervalSince(change) >= 1
         else { return nil }
         return lastChange
     }

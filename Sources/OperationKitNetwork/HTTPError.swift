@@ -40,10 +40,10 @@ public struct HTTPError: Sendable, LocalizedError, CustomNSError, ReportedError 
 
 extension HTTPError: RetryAfterProviding {
     /// The time until the moment that the server has named, in seconds or as a date, but a day at most; `nil` if it has named
-    /// none.
+    /// none. A date is compared with the `Date` of the answer. Without that, the clock of this machine counts.
     public var retryAfter: Duration? {
         guard let text = response.value(forHTTPHeaderField: "Retry-After") else { return nil }
-        return RetryAfter.duration(of: text, at: Date())
+        return RetryAfter.duration(of: text, at: response.date ?? Date())
     }
 }
 

@@ -25,6 +25,9 @@ public struct HTTPResponse: Sendable {
         (urlResponse as? HTTPURLResponse)?.value(forHTTPHeaderField: field)
     }
 
+    /// When the server has answered, by its own clock; `nil` if it does not say so.
+    var date: Date? { value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date) }
+
     /// Whether the body is sent in another form than it is received in, so that its length is not known.
     var isEncoded: Bool {
         guard let encoding = value(forHTTPHeaderField: "Content-Encoding") else { return false }

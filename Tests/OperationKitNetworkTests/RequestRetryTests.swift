@@ -38,6 +38,21 @@ struct RequestRetryTests {
         #expect(RetryPolicy.http.shouldRetry(broken, 1) == !["POST", "PATCH"].contains(method))
     }
 
+    @Test(
+        "A date after which to come back is compared with the clock of the server, or with that of this machine if there is none",
+        arguments: [
+            ("Thu, 01 Jan 1970 00:00:30 GMT", Duration.seconds(30)), ("Thu, 01 Jan 1970 02:00:00 GMT", .zero),
+            ("today", .zero), (nil, .zero),
+        ] as [(String?, Duration)])
+    func serverClock(_ date: String?, _ delay: Duration) throws {
+        let url = try #require(URL(string: "http://example.com"))
+        var fields = ["Retry-After": "Thu, 01 Jan 1970 00:01:00 GMT"]
+        fields["Date"] = date
+        let response = HTTPURLResponse(url: url, statusCode: 503, httpVersion: nil, headerFields: fields)
+        let error = HTTPError(method: "GET", url: url, response: HTTPResponse(try #require(response)))
+        #expect(error.retryAfter == delay)
+    }
+
     @Test("A timeout of the operation, which could have any method, is not tried again")
     func retriedTimeout() async throws {
         let never = Gate()
