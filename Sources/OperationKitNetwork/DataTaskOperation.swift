@@ -48,7 +48,8 @@ public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked S
 /// OperationQueue().addOperation(upload)
 /// ```
 ///
-/// See ``RequestOperation`` for how it ends. A file is read while it is sent, so its size does not matter.
+/// See ``RequestOperation`` for how it ends. A file is read while it is sent, so its size does not matter. One that
+/// is said to be empty, as those of `/proc` are, is read before.
 public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked Sendable {
     private let source: RequestBody.Source
 
@@ -66,17 +67,32 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
     }
 
     override func send(_ request: URLRequest) throws {
-        if case .file(let file) = source, !Self.isFile(file) {
-            throw TransferError(.fileDoesNotExist, "“\(file.place)” is no file that can be read.", of: request)
-        }
-        start(BodyTransfer(request, for: self, sending: source))
+        start(BodyTransfer(request, for: self, sending: try body(of: request)))
     }
 
-    private static func isFile(_ file: URL) -> Bool {
-        guard file.isFileURL else { return false }
+    private func body(of request: URLRequest) throws -> RequestBody.Source {
+        guard case .file(let file) = source else { return source }
+        guard let size = Self.size(of: file) else {
+            throw TransferError(.fileDoesNotExist, "“\(file.place)” is no file that can be read.", of: request)
+        }
+        guard size == 0 else { return source }
+        // Those of the system, as in `/proc`, say that they are empty.
+        do {
+            let data = try Data(contentsOf: file)
+            return data.isEmpty ? source : .data(data)
+        } catch {
+            throw TransferError(URLError.unreadableFile(error), of: request)
+        }
+    }
+
+    /// The size that a file is said to have; `nil` if it is none that can be read.
+    private static func size(of file: URL) -> Int? {
+        guard file.isFileURL else { return nil }
         let path = file.resolvingSymlinksInPath().path
-        let type = try? FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
-        return type == .typeRegular && FileManager.default.isReadableFile(atPath: path)
+        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
+            attributes[.type] as? FileAttributeType == .typeRegular, FileManager.default.isReadableFile(atPath: path)
+        else { return nil }
+        return attributes[.size] as? Int
     }
 }
 

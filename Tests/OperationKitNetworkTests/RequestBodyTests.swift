@@ -106,6 +106,22 @@ struct RequestBodyTests {
         #expect(!RetryPolicy.http.shouldRetry(error, 1))
     }
 
+    #if os(Linux)
+    @Test("A file of the system that says that it is empty is sent with what it holds, or is an error")
+    func unknownSize() async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "PUT"
+        let version = URL(fileURLWithPath: "/proc/version")
+        try await queue.run(UploadTaskOperation(request, fromFile: version))
+        #expect(try server.requests.map(\.body) == [Data(contentsOf: version)] && server.requests[0].body.count > 0)
+        let memory = UploadTaskOperation(request, fromFile: URL(fileURLWithPath: "/proc/self/mem"))
+        let error = await #expect(throws: TransferError.self) { try await queue.run(memory) }
+        #expect(error?.code == .cannotOpenFile && error?.message.contains("could not be read") == true)
+        #expect(server.requests.count == 1)
+    }
+    #endif
+
     @Test("A file that becomes shorter while it is sent is an error soon")
     func shrinking() async throws {
         let hasShrunk = Gate()
