@@ -171,18 +171,22 @@ final class PartialFile: @unchecked Sendable {
     /// - Parameter validator: How the server recognizes it, if it can.
     /// - Throws: An error, if the file cannot be written.
     func begin(validator: String?) throws {
-        length = 0
-        self.validator = validator
+        (length, self.validator) = (0, nil)
         try write {
             // In this order, so that a program that ends in between leaves no note about another content.
             Self.remove(note)
             try handle.truncate(atOffset: 0)
             isOwn = true
-            guard let validator else { return }
-            let handle = try Self.opened(note, O_WRONLY | O_CREAT | O_EXCL)
-            try handle.write(contentsOf: JSONEncoder().encode(Note(origin: origin, validator: validator)))
-            try handle.close()
+            // Without a note, a part is not kept.
+            if let validator { try makeNote(validator) }
+            self.validator = validator
         }
+    }
+
+    private func makeNote(_ validator: String) throws {
+        let handle = try Self.opened(note, O_WRONLY | O_CREAT | O_EXCL)
+        try handle.write(contentsOf: JSONEncoder().encode(Note(origin: origin, validator: validator)))
+        try handle.close()
     }
 
     /// Adds what comes next.
