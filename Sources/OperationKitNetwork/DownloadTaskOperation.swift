@@ -44,7 +44,8 @@ public struct DownloadOutput: Sendable {
 /// Of the URL, which may have a secret in it, only a digest is stored. If the file on the server has changed, it
 /// starts over. It also does if the answer is not the rest: what counts is its `Content-Range`, also with status 200.
 /// If such a server sends a part of what was asked for, the operation asks for the rest. From others,
-/// that is a ``TransferError`` with the code `networkConnectionLost`. A request with a `Range` of its own loads that
+/// that is a ``TransferError`` with the code `networkConnectionLost`. A part that has all of the file is a success if
+/// the server answers with status 416 and this length. A request with a `Range` of its own loads that
 /// range, and is not resumed. A body that the server sends compressed, without being asked to, is stored as it was
 /// before, and can't be resumed: an `Accept-Encoding` of the request is replaced by `identity`.
 ///

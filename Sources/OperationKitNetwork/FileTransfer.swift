@@ -16,6 +16,8 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
     /// Whether the part that is there does not fit what the server has.
     private var startsOver = false
     private var hasStartedOver = false
+    /// Whether the part that is there is all that the server has.
+    private var isWhole = false
     /// Whether the rest of a part is asked for.
     private var isResuming = false
     /// Whether the answer is a part, of which others may follow.
@@ -71,7 +73,9 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
                 200 where isResuming && response.value(forHTTPHeaderField: "Content-Range") != nil:
                 try beginPart(response)
             case 416 where isResuming:
-                startsOver = true
+                let range = response.value(forHTTPHeaderField: "Content-Range")
+                isWhole = range == "bytes */\(file.length)" && response.fits(file.validator) && hasFile(response)
+                startsOver = !isWhole
             case _ where operation.accepts(response) && hasFile(response):
                 try file.begin(validator: wantsRange ? nil : response.validator)
             default: break
@@ -79,7 +83,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         } catch {
             failure = error
         }
-        return failure == nil && !startsOver
+        return failure == nil && !startsOver && !isWhole
     }
 
     /// The server sends a part, with or without having been asked for the rest.
@@ -142,13 +146,13 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             if let error = failure { throw error }
             if let error { throw TransferError(error, of: request) }
             guard let response, !startsOver else { throw TransferError(URLError(.badServerResponse), of: request) }
-            guard operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
+            guard isWhole || operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
             guard hasFile(response) else {
                 // What was thrown away leaves nothing.
                 file.stop()
                 return operation.end(with: .success(DownloadOutput(file: operation.destination, response: response)))
             }
-            if expected >= 0, file.length != whole {
+            if !isWhole, expected >= 0, file.length != whole {
                 throw TransferError(.networkConnectionLost, "only a part of the file came.", of: request)
             }
             try file.moveToDestination()

@@ -208,7 +208,13 @@ final class PartialFile: @unchecked Sendable {
             // it has its name.
             let copy = fcntl(handle.fileDescriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
             if copy >= 0, Foundation.close(copy) != 0 { throw POSIXError(Self.lastCode) }
-            if unsafe rename(file.path, place.path) != 0 { throw POSIXError(Self.lastCode) }
+            if unsafe rename(file.path, place.path) != 0 {
+                let error = POSIXError(Self.lastCode)
+                // A part again, with its note. That was removed before, while no other download could have one here.
+                fchmod(handle.fileDescriptor, 0o600)
+                if let validator { try? makeNote(validator) }
+                throw error
+            }
         }
         close()
     }

@@ -5,6 +5,38 @@ import OperationKitTestSupport
 /// Downloads whose files get into trouble.
 @Suite("Files of downloads", .hangGuard, .stopsServers)
 struct DownloadFileTests {
+    private let folder = TemporaryFolder()
+    private let content = Data.sample
+
+    private var destination: URL { folder.destination }
+
+    @Test("A complete part that can't be moved to its destination is kept, and the next download asks for nothing more")
+    func unmovable() async throws {
+        let gate = Gate()
+        let server = try LoopbackServer { [content] request in
+            if let first = request.firstByte {
+                let range = "bytes */\(content.count)"
+                return [.response(first < content.count ? 500 : 416, headers: ["Content-Range": range])]
+            }
+            return [.head(content.count), .wait(gate), .bytes(content)]
+        }
+        let operation = DownloadTaskOperation(server.url(), to: destination)
+        OperationQueue().addOperation(operation)
+        await eventually("nothing was sent") { !server.requests.isEmpty }
+        try FileManager.default.createDirectory(at: destination, withIntermediateDirectories: false)
+        gate.open()
+        let error = await #expect(throws: DownloadError.self) { try await operation.value }
+        #expect(error?.localizedDescription.hasSuffix("Is a directory.") == true)
+        #expect(folder.names == ["file", "file.partial", "file.partial-note"])
+        let part = destination.appendingPathExtension("partial").path
+        #expect(try FileManager.default.attributesOfItem(atPath: part)[.posixPermissions] as? Int == 0o600)
+        try FileManager.default.removeItem(at: destination)
+        let next = DownloadTaskOperation(server.url(), to: destination)
+        #expect(try await OperationQueue().run(next).response.status == 416)
+        #expect(try Data(contentsOf: destination) == content && folder.names == ["file"])
+        #expect(server.requests.map(\.firstByte) == [nil, content.count] && next.progress.fractionCompleted == 1)
+    }
+
     #if os(Linux)
     @Test("A download whose note can't be written leaves nothing, and says what the system says")
     func fullDisk() async {
