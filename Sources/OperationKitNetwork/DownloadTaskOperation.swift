@@ -31,12 +31,12 @@ public struct DownloadOutput: Sendable {
 ///
 /// The body is written to a file beside the destination, whose name ends in `.partial`, and which only its user can
 /// read. When all of it has come, that file takes the place of the destination, with the mode of the file that was
-/// there, or of a new one. If the destination is a symbolic link to a file, that file is replaced, and the part is
-/// beside it. What else has the name of the part, or the one that ends in `.partial-note`, stays as it is: a folder, a
-/// link, a file that has several names or, unless all files there do, belongs to another user. The operation ends with
-/// ``DownloadError/cannotWrite(_:error:)``, which names it. If a new file can't be created to find out its mode, the
-/// destination can be read by its user only. The body is not kept in memory, except on Linux what the disk has not
-/// taken.
+/// there, or of a new one. If the destination is a symbolic link, the file that it names is replaced, or created, and
+/// the part is beside it. What else has the name of the part, or the one that ends in `.partial-note`, stays as it is:
+/// a folder, a link, a file that has several names or, unless all files there do, belongs to another user. The
+/// operation ends with ``DownloadError/cannotWrite(_:error:)``, which names it. If a new file can't be created to find
+/// out its mode, the destination can be read by its user only. The body is not kept in memory, except on Linux what the
+/// disk has not taken.
 ///
 /// If the download breaks off or is cancelled, what has come is kept, provided that the server says how to recognize the
 /// file: by a strong `ETag`, or, if there is no `ETag` at all, by a `Last-Modified` that is at least a second before the
@@ -59,8 +59,9 @@ public struct DownloadOutput: Sendable {
 ///
 /// See ``RequestOperation`` for how it ends.
 public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unchecked Sendable {
-    /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send. A folder, a device or a pipe
-    /// that is there is not: the operation ends with ``DownloadError/cannotWrite(_:error:)`` before anything is sent.
+    /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send. A folder, a
+    /// device, a pipe or a loop of symbolic links that is there is not: the operation ends with
+    /// ``DownloadError/cannotWrite(_:error:)`` before anything is sent.
     public let destination: URL
 
     /// Creates an operation.

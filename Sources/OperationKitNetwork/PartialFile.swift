@@ -53,7 +53,7 @@ final class PartialFile: @unchecked Sendable {
         if let code = Self.problem(of: destination) {
             throw DownloadError.cannotWrite(destination, error: POSIXError(code))
         }
-        place = destination.resolvingSymlinksInPath()
+        place = Self.place(of: destination)
         file = place.appendingPathExtension("partial")
         note = place.appendingPathExtension("partial-note")
         // What else has such a name belongs to others, a link with the file behind it.
@@ -77,13 +77,26 @@ final class PartialFile: @unchecked Sendable {
     private static func problem(of destination: URL) -> POSIXErrorCode? {
         guard destination.isFileURL else { return .EINVAL }
         // Behind a symbolic link, too: that of `/dev/stdout` leads to what is no file.
-        guard let status = status(of: destination) else { return nil }
+        guard let status = status(of: destination) else { return errno == ELOOP ? .ELOOP : nil }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return nil
         case S_IFDIR: return .EISDIR
         // A device or a pipe would be replaced by a file, for all who use it.
         default: return .EOPNOTSUPP
         }
+    }
+
+    /// The destination, or the file that it names as a symbolic link, which may be missing.
+    private static func place(of destination: URL) -> URL {
+        var place = destination.absoluteURL
+        // As many links as Linux follows.
+        for _ in 0..<40 {
+            guard let target = try? FileManager.default.destinationOfSymbolicLink(atPath: place.path) else { break }
+            let folder = place.deletingLastPathComponent()
+            place = target.hasPrefix("/") ? URL(fileURLWithPath: target) : folder.appendingPathComponent(target)
+        }
+        // Where nothing is there, a `..` after a link would become the folder of the link.
+        return status(of: place) == nil ? place : place.resolvingSymlinksInPath()
     }
 
     private static func status(of file: URL) -> stat? {

@@ -10,6 +10,35 @@ struct DownloadFileTests {
 
     private var destination: URL { folder.destination }
 
+    @Test(
+        "A symbolic link whose file is missing is followed, and that file is created",
+        arguments: ["file", "chain", "behind/up"])
+    func danglingLink(_ name: String) async throws {
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        let files = FileManager.default
+        let (inner, path) = (folder.url.appendingPathComponent("a/b"), folder.url.path)
+        try files.createDirectory(at: inner, withIntermediateDirectories: true)
+        try files.createSymbolicLink(atPath: path + "/behind", withDestinationPath: "a/b")
+        try files.createSymbolicLink(atPath: path + "/file", withDestinationPath: path + "/a/new")
+        try files.createSymbolicLink(atPath: path + "/chain", withDestinationPath: "behind/../new")
+        try files.createSymbolicLink(atPath: path + "/behind/up", withDestinationPath: "../new")
+        let link = folder.url.appendingPathComponent(name)
+        let output = try await OperationQueue().run(DownloadTaskOperation(server.url(), to: link))
+        #expect(output.file == link && files.contents(atPath: path + "/a/new") == content)
+        #expect(try files.contentsOfDirectory(atPath: path + "/a").sorted() == ["b", "new"])
+        #expect(folder.names == ["a", "behind", "chain", "file"])
+        #expect(throws: Never.self) { try files.destinationOfSymbolicLink(atPath: link.path) }
+    }
+
+    @Test("A symbolic link to where no file can be is an error before anything is sent")
+    func linkToNowhere() async throws {
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        let nowhere = folder.url.appendingPathComponent("missing/file")
+        try FileManager.default.createSymbolicLink(at: destination, withDestinationURL: nowhere)
+        await #expect(throws: DownloadError.self) { try await folder.download(from: server) }
+        #expect(server.requests.isEmpty && folder.names == ["file"])
+    }
+
     @Test("A complete part that can't be moved to its destination is kept, and the next download asks for nothing more")
     func unmovable() async throws {
         let gate = Gate()
