@@ -35,7 +35,8 @@ public import Foundation
 /// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known:
 /// that of a body that is sent compressed is not. They don't go back when a redirection has the body sent again.
 ///
-/// Other code that finishes the operation stops the transfer. No thread waits for the network. The class has no other subclasses than these.
+/// Other code that finishes the operation stops the transfer. No thread waits for the network. On Linux, Foundation keeps a
+/// processor busy for as long as a request on a new connection waits for its answer. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
     private var statuses: Set<Int> = []
