@@ -131,7 +131,14 @@ final class ProcessMonitor: @unchecked Sendable {
         }
         descriptors.append(pollfd(fd: wakeUp?.reading.number ?? -1, events: Int16(POLLIN), revents: 0))
         let timeout = millisecondsToWait()
-        _ = unsafe descriptors.withUnsafeMutableBufferPointer { unsafe poll($0.baseAddress, nfds_t($0.count), timeout) }
+        let count = unsafe descriptors.withUnsafeMutableBufferPointer {
+            unsafe poll($0.baseAddress, nfds_t($0.count), timeout)
+        }
+        if count < 0, errno != EINTR {
+            // There are more than the limit, which was lowered. All are tried now and then: none of them blocks.
+            usleep(10_000)
+            for index in descriptors.indices { descriptors[index].revents = descriptors[index].events }
+        }
         if descriptors.last?.revents != 0, let wakeUp {
             while unsafe buffer.withUnsafeMutableBytes({ unsafe read(wakeUp.reading.number, $0.baseAddress, $0.count) })
                 > 0
