@@ -13,7 +13,10 @@ final class ProcessMonitor: @unchecked Sendable {
     private let lock = NSLock()
     /// What other threads have the thread do.
     private var commands: [@Sendable (ProcessMonitor) -> Void] = []
-    private let wakeUp: Pipe?
+    /// Whether the thread will take the commands. Otherwise the next one has to wake it up.
+    private var isAwake = false
+    /// Changed on the thread, with the lock held.
+    private var wakeUp = try? Pipe(ourEnd: 0, command: "")
     /// Used on the thread only.
     private var children: [ChildProcess] = []
     private var nextLookAtGroups = Duration.zero
@@ -21,7 +24,6 @@ final class ProcessMonitor: @unchecked Sendable {
     private let start = ContinuousClock.now
 
     private init() {
-        wakeUp = try? Pipe(ourEnd: 0, command: "")
         // Foundation does not say that the system has no thread left.
         detachThread { [unowned self] in
             Thread.current.name = "OperationKit.processes"
@@ -42,13 +44,13 @@ final class ProcessMonitor: @unchecked Sendable {
     }
 
     private func send(_ command: @escaping @Sendable (ProcessMonitor) -> Void) {
-        let isFirst = lock.withLock {
+        lock.withLock {
             commands.append(command)
-            return commands.count == 1
+            guard !isAwake, let wakeUp else { return }
+            var (byte, count) = (UInt8(0), 0)
+            repeat { count = unsafe write(wakeUp.writing.number, &byte, 1) } while count < 0 && errno == EINTR
+            isAwake = count == 1
         }
-        guard isFirst, let wakeUp else { return }
-        var byte: UInt8 = 0
-        _ = unsafe write(wakeUp.writing.number, &byte, 1)
     }
 
     // MARK: - The thread
@@ -59,7 +61,7 @@ final class ProcessMonitor: @unchecked Sendable {
         ok_block_broken_pipe()
         while true {
             let ready = waitForEvents()
-            for command in lock.withLock({ exchange(&commands, with: []) }) { command(self) }
+            for command in takeCommands() { command(self) }
             for event in ready { handle(event) }
             let now = now
             for child in children where child.exitDescriptor == nil && child.state.awaitsExit {
@@ -68,6 +70,15 @@ final class ProcessMonitor: @unchecked Sendable {
             lookAtGroups()
             for child in children { child.advance(to: now) }
             children.removeAll { $0.isOver }
+        }
+    }
+
+    private func takeCommands() -> [@Sendable (ProcessMonitor) -> Void] {
+        lock.withLock {
+            // If there were too many open files before. What comes after these commands writes to it.
+            if wakeUp == nil { wakeUp = try? Pipe(ourEnd: 0, command: "") }
+            isAwake = false
+            return exchange(&commands, with: [])
         }
     }
 

@@ -29,6 +29,44 @@ struct ProcessSurroundingsTests {
             #expect(operations.allSatisfy { $0.output?.standardOutput.count == 100_000 })
         }
     }
+
+    @Test("Too many open files at the first program do not keep the monitor without its pipe")
+    func noPipeAtFirst() async {
+        await #expect(processExitsWith: .success) {
+            let before = pipes()
+            let lowest = unsafe open("/dev/null", O_RDONLY)
+            close(lowest)
+            // No number is left.
+            await withFileLimit(lowest) { _ = ProcessMonitor.shared }
+            await eventually("it has no pipe") { pipes().subtracting(before).count == 2 }
+            _ = try await OperationQueue().run(ProcessOperation("true"))
+        }
+    }
+
+    // MARK: - Descriptors
+
+    @Test("If a program could not wake up the monitor, the next one does so for both")
+    func failedWakeUp() async {
+        await #expect(processExitsWith: .success) {
+            let before = pipes()
+            _ = try await OperationQueue().run(quiet("true"))
+            let wakeUp = try #require(pipes().subtracting(before).first(where: isForWriting))
+            let (saved, operations) = (dup(wakeUp), [quiet("true"), quiet("true")])
+            makeUnwritable(wakeUp)
+            operations[0].start()
+            dup2(saved, wakeUp)
+            operations[1].start()
+            await eventually("they do not end") { operations.allSatisfy(\.isFinished) }
+        }
+    }
+}
+
+/// An operation without pipes.
+private func quiet(_ name: String, _ arguments: [String] = []) -> ProcessOperation {
+    let operation = ProcessOperation(name, arguments)
+    operation.standardOutput = .discarded
+    operation.standardError = .discarded
+    return operation
 }
 
 /// Has the limit for the numbers of descriptors while a closure runs.
@@ -42,5 +80,23 @@ private func withFileLimit(_ count: Int32, _ body: () async -> Void) async {
     await body()
     limit.rlim_cur = most
     unsafe setrlimit(resource, &limit)
+}
+
+/// The descriptors of this process that are ends of pipes.
+private func pipes() -> Set<Int32> {
+    Set(
+        (0..<1_024).filter { number in
+            var status = stat()
+            return unsafe fstat(number, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+        })
+}
+
+private func isForWriting(_ number: Int32) -> Bool { fcntl(number, F_GETFL) & O_ACCMODE == O_WRONLY }
+
+/// Puts something in the place of a descriptor that refuses to be written, and sends no signal.
+private func makeUnwritable(_ number: Int32) {
+    let other = unsafe open("/dev/null", O_RDONLY)
+    dup2(other, number)
+    close(other)
 }
 #endif
