@@ -49,7 +49,7 @@ let package = Package(
             dependencies: ["OperationKit", "OperationKitTimelines", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitProcessTests",
-            dependencies: ["OperationKit", "OperationKitProcess", "OperationKitTestSupport"]),
+            dependencies: ["CProcessSupport", "OperationKit", "OperationKitProcess", "OperationKitTestSupport"]),
         .testTarget(
             name: "OperationKitNetworkTests",
             dependencies: ["OperationKit", "OperationKitNetwork", "OperationKitProcess", "OperationKitTestSupport"]),

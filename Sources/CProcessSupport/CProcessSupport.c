@@ -140,7 +140,18 @@ int ok_exit_descriptor(pid_t process) {
 }
 
 #ifdef __linux__
-static int has_ended(pid_t process) {
+bool ok_stat_has_ended(const char *line) {
+    // The state comes after the name, which may have any characters in it.
+    const char *name_end = strrchr(line, ')');
+    char state;
+    long threads = 0;  // After 16 other fields.
+    if (!name_end || sscanf(name_end + 1, " %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %ld",
+                            &state, &threads) < 1) return true;
+    // A process whose main thread has ended has this state, too, although others may run.
+    return state == 'X' || state == 'x' || (state == 'Z' && threads <= 1);
+}
+
+static bool has_ended(pid_t process) {
     char path[32], text[512];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)process);
     FILE *file = fopen(path, "re");
@@ -149,9 +160,7 @@ static int has_ended(pid_t process) {
     size_t count = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[count] = 0;
-    // The state comes after the name, which may have any characters in it.
-    const char *name_end = strrchr(text, ')');
-    return !name_end || strchr("ZXx", name_end[1] == ' ' ? name_end[2] : 'Z') != NULL;
+    return ok_stat_has_ended(text);
 }
 
 static int compare(const void *left, const void *right) {

@@ -1,4 +1,5 @@
 #if os(Linux)
+import CProcessSupport
 import OperationKitTestSupport
 
 @testable import OperationKitProcess
@@ -58,6 +59,16 @@ struct ProcessSurroundingsTests {
             operations[1].start()
             await eventually("they do not end") { operations.allSatisfy(\.isFinished) }
         }
+    }
+
+    // MARK: - What the system tells
+
+    @Test(
+        "A process whose main thread has ended runs as long as it has other threads",
+        arguments: [("R", 1, false), ("R", 2, false), ("Z", 1, true), ("Z", 2, false), ("X", 1, true)])
+    func mainThread(_ state: String, _ threads: Int, _ hasEnded: Bool) {
+        let line = "7 (a) Z (b) \(state) 1 7 7 0 -1 4227084 80 0 1 0 0 0 0 0 20 0 \(threads) 0 7590952 0 0"
+        #expect(unsafe ok_stat_has_ended(line) == hasEnded)
     }
 }
 

@@ -30,6 +30,11 @@ int ok_has_exited(pid_t process);
 /// are in ascending order. Returns 0, or -1 where the system does not tell.
 int ok_groups_with_others(const pid_t groups[], int count, bool found[]);
 
+#ifdef __linux__
+/// Returns whether a process has ended, with all its threads, from what `/proc/PID/stat` says.
+bool ok_stat_has_ended(const char *line);
+#endif
+
 /// Returns how many bytes can be read from a pipe.
 int ok_unread_byte_count(int descriptor);
 
