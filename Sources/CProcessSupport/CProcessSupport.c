@@ -83,8 +83,8 @@ static char *const *own_environment(void) {
 #endif
 }
 
-int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *const environment[],
-             const char *directory, const int streams[3]) {
+int ok_spawn(pid_t *process, char *const arguments[], char *const environment[], const char *directory,
+             const int streams[3]) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
@@ -115,7 +115,7 @@ int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *co
 #endif
 #endif
     if (!environment) environment = own_environment();
-    if (error == 0) error = posix_spawn(process, path, &actions, &attributes, arguments, environment);
+    if (error == 0) error = posix_spawn(process, arguments[0], &actions, &attributes, arguments, environment);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;

@@ -27,10 +27,10 @@ struct ProcessEnd: Sendable {
 /// The descriptors are closed when this goes, whether or not the program was started.
 struct PreparedLaunch {
     private let command: String
-    private let path: String
-    private let arguments: [String]
+    /// These end with a NUL character. The first one is the path of the program.
+    private let arguments: [[CChar]]
     /// `nil` for those of this process, whose values may be no text.
-    private let variables: [String]?
+    private let variables: [[CChar]]?
     private let directory: String?
     private var streams: [Descriptor] = []
     private var input: InputPipe?
@@ -44,11 +44,12 @@ struct PreparedLaunch {
     /// - Throws: A ``ProcessError``. Nothing is left open then.
     init(_ request: LaunchRequest) throws(ProcessError) {
         command = CommandLine.description(of: request.executable, request.arguments)
-        variables = request.environment?.map { "\($0.key)=\($0.value)" }
+        variables = request.environment?.map { Array("\($0.key)=\($0.value)".utf8CString) }
         try ExecutableSearch.check([request.executable] + request.arguments, command: command)
         try ExecutableSearch.check(environment: request.environment ?? [:], command: command)
-        path = try ExecutableSearch.path(of: request.executable, environment: request.environment, command: command)
-        arguments = [path] + request.arguments
+        let path = try ExecutableSearch.path(
+            of: request.executable, environment: request.environment, command: command)
+        arguments = [path] + request.arguments.map { Array($0.utf8CString) }
         if let directory = request.directory {
             try ExecutableSearch.check(directory: directory, command: command)
         }
@@ -90,7 +91,7 @@ struct PreparedLaunch {
         let code = unsafe withCStrings(arguments) { arguments in
             unsafe withCStrings(variables) { variables in
                 unsafe streams.map(\.number).withUnsafeBufferPointer { streams in
-                    unsafe ok_spawn(&processID, path, arguments, variables, directory, streams.baseAddress)
+                    unsafe ok_spawn(&processID, arguments, variables, directory, streams.baseAddress)
                 }
             }
         }
@@ -247,7 +248,7 @@ final class ChildProcess: @unchecked Sendable {
 
 /// Calls a closure with the strings as a list that ends with a null pointer, or with `nil` if there is no list.
 private func withCStrings<Result>(
-    _ strings: [String]?, _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Result
+    _ strings: [[CChar]]?, _ body: (UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) -> Result
 ) -> Result {
     guard let strings else { return body(nil) }
     let pointers = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: strings.count + 1)

@@ -9,38 +9,40 @@ enum ExecutableSearch {
     ///   - name: A name, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
     ///   - environment: The environment of the program, whose `PATH` counts, if it has one; `nil` for that of this process.
     ///   - command: What errors call the program.
-    /// - Returns: An absolute path.
+    /// - Returns: An absolute path, as the bytes that the system has, which need not be text, with a NUL character at the end.
     /// - Throws: An error, if there is no such program, or none that may be executed. Relative paths lead nowhere if the current
     ///   directory was removed.
-    static func path(of name: String, environment: [String: String]?, command: String) throws(ProcessError) -> String {
-        let current = FileManager.default.currentDirectoryPath
-        func absolute(_ path: String) -> String? {
-            path.hasPrefix("/") ? path : current.isEmpty ? nil : "\(current)/\(path)"
+    static func path(of name: String, environment: [String: String]?, command: String) throws(ProcessError) -> [CChar] {
+        let (slash, bytes) = (CChar(0x2f), Array(name.utf8CString))
+        let current = currentDirectory
+        func absolute(_ path: some Collection<CChar>) -> [CChar]? {
+            path.first == slash ? Array(path) : current.isEmpty ? nil : current + [slash] + path
         }
-        if name.contains("/") {
-            guard let path = absolute(name) else { throw .notFound(command: command) }
-            if unsafe access(path, F_OK) != 0, case let code = errno {
+        if bytes.contains(slash) {
+            guard let path = absolute(bytes) else { throw .notFound(command: command) }
+            if !isAllowed(path, F_OK), case let code = errno {
                 let isMissing = code == ENOENT || code == ENOTDIR
                 throw isMissing ? .notFound(command: command) : .launchFailed(command: command, code: code)
             }
-            guard isExecutable(path) else { throw .notExecutable(command: command, path: path) }
+            guard isExecutable(path) else { throw .notExecutable(command: command, path: text(path)) }
             return path
         }
-        let list = environment?["PATH"] ?? ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
-        var refused: String?
-        for folder in list.split(separator: ":", omittingEmptySubsequences: false) where !name.isEmpty {
+        let own = unsafe getenv("PATH").map { unsafe Self.bytes($0) }
+        let list = environment?["PATH"].map { Self.bytes($0) } ?? own ?? Self.bytes("/usr/bin:/bin")
+        var refused: [CChar]?
+        for folder in list.split(separator: CChar(0x3a), omittingEmptySubsequences: false) where !name.isEmpty {
             // The program may run in another directory.
-            guard let path = absolute(String(folder)).map({ $0 + "/" + name }) else { continue }
+            guard let path = absolute(folder).map({ $0 + [slash] + bytes }) else { continue }
             if isExecutable(path) { return path }
-            if refused == nil, FileManager.default.fileExists(atPath: path) { refused = path }
+            if refused == nil, kind(of: path) != nil { refused = path }
         }
-        if let refused { throw .notExecutable(command: command, path: refused) }
+        if let refused { throw .notExecutable(command: command, path: text(refused)) }
         throw .notFound(command: command)
     }
 
     /// Throws an error unless a directory exists.
     static func check(directory: URL, command: String) throws(ProcessError) {
-        guard directory.isLocal, kind(of: directory.path) == S_IFDIR else {
+        guard directory.isLocal, kind(of: Array(directory.path.utf8CString)) == S_IFDIR else {
             throw .invalidDirectory(
                 command: command, directory: directory.isLocal ? directory.path : directory.absoluteString)
         }
@@ -63,14 +65,31 @@ enum ExecutableSearch {
         }
     }
 
-    private static func isExecutable(_ path: String) -> Bool {
-        FileManager.default.isExecutableFile(atPath: path) && kind(of: path) == S_IFREG
-    }
+    private static func isExecutable(_ path: [CChar]) -> Bool { isAllowed(path, X_OK) && kind(of: path) == S_IFREG }
+
+    private static func isAllowed(_ path: [CChar], _ mode: Int32) -> Bool { unsafe access(path, mode) == 0 }
 
     /// What is there: a file, a directory, or something else.
-    private static func kind(of path: String) -> mode_t? {
+    private static func kind(of path: [CChar]) -> mode_t? {
         var status = stat()
         return unsafe stat(path, &status) == 0 ? status.st_mode & S_IFMT : nil
+    }
+
+    /// Empty if it was removed.
+    private static var currentDirectory: [CChar] {
+        guard let path = unsafe getcwd(nil, 0) else { return [] }
+        defer { unsafe free(path) }
+        return unsafe bytes(path)
+    }
+
+    private static func bytes(_ text: String) -> [CChar] { Array(text.utf8CString.dropLast()) }
+
+    private static func bytes(_ string: UnsafePointer<CChar>) -> [CChar] {
+        unsafe Array(UnsafeBufferPointer(start: string, count: strlen(string)))
+    }
+
+    private static func text(_ path: [CChar]) -> String {
+        String(decoding: path.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
     }
 }
 

@@ -70,6 +70,24 @@ struct ProcessSurroundingsTests {
         let line = "7 (a) Z (b) \(state) 1 7 7 0 -1 4227084 80 0 1 0 0 0 0 0 20 0 \(threads) 0 7590952 0 0"
         #expect(unsafe ok_stat_has_ended(line) == hasEnded)
     }
+
+    // MARK: - Paths
+
+    @Test("A program is found in a folder whose name is no UTF-8, by PATH and from the current directory")
+    func bytesInPaths() async {
+        let path = folder.path
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let odd = Array("\(path)/a".utf8CString.dropLast()) + [CChar(truncatingIfNeeded: 0xff), 0]
+            #expect(unsafe mkdir(odd, 0o700) == 0 && chdir(odd) == 0 && symlink("/bin/echo", "echo") == 0)
+            let queue = OperationQueue()
+            _ = try await queue.run(ProcessOperation("./echo"))
+            // An empty folder is the current directory.
+            unsafe setenv("PATH", "", 1)
+            _ = try await queue.run(ProcessOperation("echo"))
+            #expect(unsafe chdir("/bin") == 0 && setenv("PATH", odd, 1) == 0)
+            _ = try await queue.run(ProcessOperation("echo"))
+        }
+    }
 }
 
 /// An operation without pipes.

@@ -14,11 +14,11 @@ int ok_open(const char *path, int flags);
 /// writing, does not block. If it is closed for reading, writing to it sends no signal on macOS. Returns 0, or an error number.
 int ok_pipe(int descriptors[2], int end);
 
-/// Starts a program in a process group of its own, without blocked or ignored signals, and with three descriptors as its
-/// standard streams. Every other descriptor is closed. Without an environment it gets that of this process, byte by byte.
-/// Returns 0, or an error number.
-int ok_spawn(pid_t *process, const char *path, char *const arguments[], char *const environment[],
-             const char *directory, const int streams[3]);
+/// Starts a program, whose path is the first argument, in a process group of its own, without blocked or ignored signals, and
+/// with three descriptors as its standard streams. Every other descriptor is closed. Without an environment it gets that of this
+/// process, byte by byte. Returns 0, or an error number.
+int ok_spawn(pid_t *process, char *const arguments[], char *const environment[], const char *directory,
+             const int streams[3]);
 
 /// Returns a descriptor that becomes readable when a child process ends, or -1 where the system has none.
 int ok_exit_descriptor(pid_t process);
