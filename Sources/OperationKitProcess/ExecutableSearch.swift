@@ -67,7 +67,10 @@ enum ExecutableSearch {
 
     private static func isExecutable(_ path: [CChar]) -> Bool { isAllowed(path, X_OK) && kind(of: path) == S_IFREG }
 
-    private static func isAllowed(_ path: [CChar], _ mode: Int32) -> Bool { unsafe access(path, mode) == 0 }
+    /// Whether this process may do this with a file. As at the start, its effective user counts, not the real one.
+    private static func isAllowed(_ path: [CChar], _ mode: Int32) -> Bool {
+        unsafe faccessat(AT_FDCWD, path, mode, AT_EACCESS) == 0
+    }
 
     /// What is there: a file, a directory, or something else.
     private static func kind(of path: [CChar]) -> mode_t? {

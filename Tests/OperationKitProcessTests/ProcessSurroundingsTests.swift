@@ -88,6 +88,22 @@ struct ProcessSurroundingsTests {
             _ = try await queue.run(ProcessOperation("echo"))
         }
     }
+
+    @Test(
+        "The user whose rights count decides which program may be executed",
+        .enabled(if: geteuid() == 0, "Only the administrator can have the rights of another user."))
+    func effectiveUser() async throws {
+        let path = folder.path + "/true"
+        _ = try await OperationQueue().run(ProcessOperation("cp", ["/bin/true", path]))
+        #expect(unsafe chmod(path, 0o700) == 0)
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            // As in a program that another user has started, and that has the right to become this one.
+            #expect(setreuid(65_534, 0) == 0)
+            _ = try await OperationQueue().run(ProcessOperation(path))
+            // A sanitizer may not look at a process of two users.
+            _exit(EXIT_SUCCESS)
+        }
+    }
 }
 
 /// An operation without pipes.
