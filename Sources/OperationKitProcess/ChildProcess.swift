@@ -63,9 +63,12 @@ struct PreparedLaunch {
         }
         var files: [Descriptor] = []
         for (index, destination) in request.outputs.enumerated() {
+            let number = Int32(index + 1)
             switch destination.kind {
-            case .inherited: streams.append(Descriptor(borrowing: Int32(index + 1)))
-            case .discarded: streams.append(try Descriptor(opening: "/dev/null", O_WRONLY, command: command))
+            // Where this process has no such stream, an unrelated descriptor may have the number. It closes on exec.
+            case .inherited where fcntl(number, F_GETFD) == 0: streams.append(Descriptor(borrowing: number))
+            case .inherited, .discarded:
+                streams.append(try Descriptor(opening: "/dev/null", O_WRONLY, command: command))
             case .file(let url):
                 guard url.isLocal else { throw .invalidOutput(command: command, path: "\(url)", code: EINVAL) }
                 let file = try Descriptor(opening: url.path, O_WRONLY | O_CREAT | O_TRUNC, command: command)

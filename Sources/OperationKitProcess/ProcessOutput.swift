@@ -112,7 +112,7 @@ public struct ProcessOutputDestination: Sendable {
         ProcessOutputDestination(kind: .file(url))
     }
 
-    /// The same as that of this process.
+    /// The same as that of this process; nowhere, if that is closed or closes on exec.
     public static let inherited = ProcessOutputDestination(kind: .inherited)
 
     /// Nowhere.

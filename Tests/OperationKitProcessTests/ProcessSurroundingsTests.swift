@@ -46,6 +46,38 @@ struct ProcessSurroundingsTests {
 
     // MARK: - Descriptors
 
+    @Test(
+        "A standard stream that is closed, or has become another descriptor, is none of the program",
+        arguments: [false, true])
+    func noStandardStream(isTaken: Bool) async {
+        await #expect(processExitsWith: .success) { [isTaken] in
+            close(1)
+            if isTaken {
+                let other = unsafe open("/dev/zero", O_WRONLY)
+                dup2(other, 1)
+                #expect(fcntl(1, F_SETFD, FD_CLOEXEC) == 0)
+            }
+            let operation = shell("link=$(readlink /proc/$$/fd/1); echo $link >&2")
+            operation.standardOutput = .inherited
+            let output = try await OperationQueue().run(operation)
+            #expect(String(decoding: output.standardError, as: UTF8.self) == "/dev/null\n")
+        }
+    }
+
+    @Test("A standard stream that is open is that of the program")
+    func standardStream() async throws {
+        let path = try folder.file("log", "")
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            let file = unsafe open(path, O_WRONLY | O_CLOEXEC)
+            dup2(file, 1)
+            let operation = ProcessOperation("echo", ["text"])
+            operation.standardOutput = .inherited
+            _ = try await OperationQueue().run(operation)
+        }
+        // The test library writes to it, too.
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)).range(of: Data("text\n".utf8)) != nil)
+    }
+
     @Test("If a program could not wake up the monitor, the next one does so for both")
     func failedWakeUp() async {
         await #expect(processExitsWith: .success) {
