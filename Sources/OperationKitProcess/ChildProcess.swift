@@ -18,6 +18,8 @@ struct ProcessEnd: Sendable {
     let output: ProcessOutput
     /// The end of standard error.
     let standardErrorTail: String
+    /// Why the system did not take the rest of the input, if it refused that.
+    let inputError: Int32?
     /// The limit that the output has exceeded.
     let exceededLimit: Int?
 }
@@ -113,7 +115,8 @@ final class ChildProcess: @unchecked Sendable {
     /// Becomes readable when the program exits; `nil` where the system has no such descriptor.
     private(set) var exitDescriptor: Descriptor?
     var state: ChildProcessState
-    var input: InputPipe?
+    private(set) var input: InputPipe?
+    private var inputError: Int32?
     var outputs: [OutputPipe]
     private let started: ContinuousClock.Instant
     private let lock = NSLock()
@@ -174,6 +177,13 @@ final class ChildProcess: @unchecked Sendable {
 
     /// Gives the closures no further line.
     func endLines() { delivery.end(after: .zero) }
+
+    /// Writes a part of the input, and closes its pipe after the last one.
+    func writeInput() {
+        guard input?.write() == false else { return }
+        inputError = input?.error
+        input = nil
+    }
 
     /// Closes what tells of the exit, which was seen.
     func exitWasSeen() {
@@ -241,6 +251,7 @@ final class ChildProcess: @unchecked Sendable {
             duration: started.duration(to: exitTime))
         let end = ProcessEnd(
             output: output, standardErrorTail: outputs.first { $0.stream == 1 }?.tail ?? "",
+            inputError: inputError,
             exceededLimit: outputs.lazy.compactMap(\.exceededLimit).first)
         outputs = []
         queue.async { ended(end) }

@@ -24,13 +24,17 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
     case outputTooLarge(command: String, maximumByteCount: Int)
     /// The name of an environment variable is empty or contains “=”, or it or the value contains a NUL character. Code 9.
     case invalidVariable(command: String, name: String)
+    /// The program exited with an accepted status, but got only a part of its input: the system refused the rest. `code` is an error
+    /// number of the system. Code 10.
+    case inputFailed(command: String, code: Int32)
 
     /// The command, with its arguments, shortened.
     public var command: String {
         switch self {
         case .notFound(let command), .notExecutable(let command, _), .invalidDirectory(let command, _),
             .invalidArgument(let command, _), .invalidOutput(let command, _, _), .launchFailed(let command, _),
-            .failed(let command, _, _), .outputTooLarge(let command, _), .invalidVariable(let command, _):
+            .failed(let command, _, _), .outputTooLarge(let command, _), .invalidVariable(let command, _),
+            .inputFailed(let command, _):
             command
         }
     }
@@ -61,6 +65,8 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
         case .invalidVariable(let command, let name):
             "The command “\(command)” was not started, because the environment variable “\(name)” can't be set: "
                 + "names are not empty and have no “=”, and nothing contains a NUL character."
+        case .inputFailed(let command, let code):
+            "The command “\(command)” got only a part of its input: \(message(code))."
         }
     }
 
@@ -77,12 +83,13 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
         case .failed: 7
         case .outputTooLarge: 8
         case .invalidVariable: 9
+        case .inputFailed: 10
         }
     }
 
     package var underlyingError: (any Error)? {
         switch self {
-        case .launchFailed(_, let code), .invalidOutput(_, _, let code):
+        case .launchFailed(_, let code), .invalidOutput(_, _, let code), .inputFailed(_, let code):
             NSError(domain: NSPOSIXErrorDomain, code: Int(code))
         default: nil
         }

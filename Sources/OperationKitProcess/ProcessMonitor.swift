@@ -173,8 +173,7 @@ final class ProcessMonitor: @unchecked Sendable {
     private func handle(_ event: Event) {
         switch event {
         case .exit(let child): lookForExit(of: child)
-        case .writable(let child):
-            if child.input?.write() == false { child.input = nil }
+        case .writable(let child): child.writeInput()
         case .readable(let child, let pipe):
             let goesOn = pipe.read(into: &buffer) { self.send { _ in pipe.handlerReturned() } }
             if !goesOn { child.state.pipeClosed() }

@@ -18,6 +18,7 @@ public import OperationKit
 /// | exits with a status in ``acceptedStatuses`` | succeeds |
 /// | exits with another status, or is ended by a signal | ends with ``ProcessError/failed(command:termination:standardError:)`` |
 /// | cannot be started | ends with another ``ProcessError``, and nothing was started |
+/// | gets only a part of its input, because the system refuses the rest | ends with ``ProcessError/inputFailed(command:code:)`` |
 ///
 /// Cancelling the operation sends `SIGTERM` to the program and its process group, before `cancel()` returns, and after the
 /// ``terminationGracePeriod`` `SIGKILL`. What has stopped goes on then (`SIGCONT`), so that it can clean up. Programs that it started get
@@ -225,7 +226,11 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         if let stream = end.exceededLimit {
             finish(withError: ProcessError.outputTooLarge(command: command, maximumByteCount: stream))
         } else if end.output.termination.isAccepted(by: statuses), !(isCancelled && end.output.termination.isSignal) {
-            finish(with: end.output)
+            if let code = end.inputError {
+                finish(withError: ProcessError.inputFailed(command: command, code: code))
+            } else {
+                finish(with: end.output)
+            }
         } else if isCancelled {
             finish(withError: CancellationError())
         } else {

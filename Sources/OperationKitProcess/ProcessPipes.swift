@@ -58,6 +58,8 @@ struct InputPipe {
     let descriptor: Descriptor
     private let data: Data
     private(set) var written = 0
+    /// Why the system did not take the rest.
+    private(set) var error: Int32?
 
     init(descriptor: Descriptor, data: Data) {
         self.descriptor = descriptor
@@ -73,7 +75,12 @@ struct InputPipe {
         let count = unsafe data.withUnsafeBytes { bytes in
             unsafe Foundation.write(descriptor.number, bytes.baseAddress! + written, length)
         }
-        guard count > 0 else { return errno == EAGAIN || errno == EINTR }
+        guard count > 0 else {
+            let code = errno
+            if code == EAGAIN || code == EINTR { return true }
+            if code != EPIPE { error = code }
+            return false
+        }
         written += count
         return written < data.count
     }

@@ -237,9 +237,12 @@ struct ProcessLaunchTests {
         let failed = ProcessError.failed(command: "ls /none", termination: .exited(2), standardError: "No such file.")
         #expect((failed as NSError).domain == "OperationKit.ProcessError" && (failed as NSError).code == 7)
         #expect(failed.localizedDescription.hasSuffix(": No such file."))
-        let launch = ProcessError.launchFailed(command: "ls", code: ENOMEM) as NSError
-        let underlying = launch.userInfo[NSUnderlyingErrorKey] as? NSError
-        #expect(launch.code == 6 && underlying?.domain == NSPOSIXErrorDomain && underlying?.code == Int(ENOMEM))
+        let launch = ProcessError.launchFailed(command: "ls", code: ENOMEM)
+        for (error, code) in [(launch, 6), (.inputFailed(command: "ls", code: ENOMEM), 10)] {
+            let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+            #expect((error as NSError).code == code)
+            #expect(underlying?.domain == NSPOSIXErrorDomain && underlying?.code == Int(ENOMEM))
+        }
         #expect((failed as NSError).userInfo[NSUnderlyingErrorKey] == nil)
         for (count, text) in [(0, "0 bytes."), (1, "1 byte."), (2, "2 bytes.")] {
             let error = ProcessError.outputTooLarge(command: "ls", maximumByteCount: count)

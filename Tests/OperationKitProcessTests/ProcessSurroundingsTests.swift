@@ -93,6 +93,26 @@ struct ProcessSurroundingsTests {
         }
     }
 
+    @Test("A program that got only a part of its input, because the system refused the rest, has not succeeded")
+    func failedInput() async {
+        let path = folder.path + "/go"
+        await #expect(processExitsWith: .success) { [path = path as String] in
+            _ = try await OperationQueue().run(quiet("true"))
+            let before = pipes()
+            let operation = quiet("sh", ["-c", "until [ -d '\(path)' ]; do sleep 0.02; done; cat"])
+            operation.input = Data(count: 1 << 20)
+            operation.start()
+            makeUnwritable(try #require(pipes().subtracting(before).first(where: isForWriting)))
+            // When another program has ended, the monitor has tried to write.
+            _ = try await OperationQueue().run(quiet("true"))
+            #expect(unsafe mkdir(path, 0o700) == 0)
+            let error = await #expect(throws: ProcessError.self) { try await operation.finished() }
+            #expect(error == .inputFailed(command: operation.name ?? "", code: EBADF))
+            let end = "” got only a part of its input: Bad file descriptor."
+            #expect(error?.localizedDescription.hasSuffix(end) == true)
+        }
+    }
+
     // MARK: - What the system tells
 
     @Test(
