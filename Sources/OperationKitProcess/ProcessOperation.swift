@@ -37,6 +37,9 @@ public import OperationKit
 /// closed a tenth of a second after its exit, once everything that it has written itself was read. What such a program writes to a closed
 /// pipe ends it, by the signal `SIGPIPE`: give a server that is to go on a file for its log.
 ///
+/// A copy of this process that C code makes by `fork()`, and that does not go on by `exec()`, keeps the input of a program open: the
+/// program sees the end of its input only when the copy has ended.
+///
 /// The default name of the operation, and its errors, have the arguments, so these get into logs. Pass secrets by the ``environment`` or
 /// the input.
 ///
