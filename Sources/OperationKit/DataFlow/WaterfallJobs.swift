@@ -91,7 +91,11 @@ extension WaterfallJobs {
     private func output(of input: Value) async throws -> Value {
         var value = input
         while true {
-            switch try await children.call({ [value] in try self.makeValues(from: value) }) {
+            // A result is not kept while an operation runs that was made from it.
+            let next = try await children.call { [value = exchange(&value, with: self)] in
+                try self.makeValues(from: value)
+            }
+            switch next {
             case .done(let result):
                 return result
             case .suspended(let result):

@@ -28,6 +28,26 @@ import OperationKitTestSupport
         #expect(given.output == 2 && given.error == nil)
     }
 
+    @Test("No result is kept while the operation runs that was made from it") func released() async throws {
+        let (leaks, began, release) = (LeakTracker(), Gate(), Gate())
+        let waterfall = Waterfall<Void, Void>()
+            .thenRun { TaskOperation { leaks.token("operation") } }
+            .thenAwait { _ in leaks.token("task") }
+            .then { token in [token, leaks.token("closure")].count }
+            .thenRun { count in
+                TaskOperation {
+                    began.open()
+                    await release.opened()
+                    return count
+                }
+            }
+        waterfall.start()
+        await began.opened()
+        await leaks.expectAllReleased()
+        release.open()
+        #expect(try await waterfall.value == 2)
+    }
+
     /// What waterfalls make of 5.
     private static let outputs: [(make: @Sendable () -> Waterfall<Int, Int>, output: Int)] = [
         ({ Waterfall() }, 5),

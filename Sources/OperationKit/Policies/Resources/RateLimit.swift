@@ -17,8 +17,8 @@
 /// it. An operation uses a permit right before that call, after observers were told of it, and gives it back if `main()` is not called
 /// after all. What that begins may come later: the body of a task when there is a thread for it, the
 /// children of a compound when that is resumed. Where the system holds up a thread right before the call, that comes later by as much,
-/// and the next one does not. How long the work takes makes no difference. See ``AsyncOperation/require(_:within:)``
-/// for the order of those that wait.
+/// and the next one does not. How long the work takes makes no difference. Each start is remembered for the duration, in 16 bytes.
+/// See ``AsyncOperation/require(_:within:)`` for the order of those that wait.
 public final class RateLimit: OperationResource, @unchecked Sendable {
     /// How many operations may begin in ``duration``.
     public let limit: Int
