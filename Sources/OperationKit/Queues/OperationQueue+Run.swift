@@ -6,8 +6,8 @@ extension OperationQueue {
     /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
     /// operation, and may return before the operation is cancelled. If the task has been cancelled already, the operation is
     /// cancelled before it is added. An ``AsyncOperation`` that has not been started by then never runs its
-    /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it.
-    /// Otherwise the method returns only after the operation has finished.
+    /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it,
+    /// and keeps its work until then. Otherwise the method returns only after the operation has finished.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Returns: The output of the operation.
