@@ -73,15 +73,9 @@ struct DownloadFileTests {
             let folder = TemporaryFolder()
             signal(SIGXFSZ, SIG_IGN)
             let part = try PartialFile(for: folder.destination, of: nil)
-            var limit = rlimit()
-            let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
-            unsafe getrlimit(resource, &limit)
-            let most = limit.rlim_cur
-            limit.rlim_cur = 0
-            unsafe setrlimit(resource, &limit)
+            let most = setLimit(RLIMIT_FSIZE, to: 0)
             let result = Result { try part.begin(validator: "\"1\"") }
-            limit.rlim_cur = most
-            unsafe setrlimit(resource, &limit)
+            setLimit(RLIMIT_FSIZE, to: most)
             part.stop()
             guard case .failure(let error) = result else { exit(2) }
             let saysWhy = error.localizedDescription.hasSuffix(" could not be written: File too large.")

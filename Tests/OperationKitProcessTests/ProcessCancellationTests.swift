@@ -182,8 +182,7 @@ struct ProcessCancellationTests {
             let operation = shell(script)
             operation.terminationGracePeriod = .milliseconds(500)
             await begin(operation)
-            var limit = rlimit(rlim_cur: 100, rlim_max: 100)
-            unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            setLimit(RLIMIT_NOFILE, to: 100)
             while dup(0) >= 0 {}
             let began = ContinuousClock.now
             operation.cancel()

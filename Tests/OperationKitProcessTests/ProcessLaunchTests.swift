@@ -206,10 +206,6 @@ struct ProcessLaunchTests {
     @Test("Too many open files are an error, and the next program runs")
     func noDescriptors() async {
         await #expect(processExitsWith: .success) {
-            var limit = rlimit()
-            let resource = __rlimit_resource_t(7)
-            unsafe getrlimit(resource, &limit)
-            let most = limit.rlim_cur
             // The limit is one for numbers, and there may be gaps below the highest: only the lowest free one is left.
             let lowest = unsafe open("/dev/null", O_RDONLY)
             close(lowest)
@@ -217,11 +213,9 @@ struct ProcessLaunchTests {
             for _ in 0..<3 {
                 let operation = ProcessOperation("true")
                 // On this thread, and for no longer than needed: Dispatch traps when it cannot open a file about its threads.
-                limit.rlim_cur = rlim_t(lowest + 1)
-                unsafe setrlimit(resource, &limit)
+                let most = setLimit(RLIMIT_NOFILE, to: rlim_t(lowest + 1))
                 operation.start()
-                limit.rlim_cur = most
-                unsafe setrlimit(resource, &limit)
+                setLimit(RLIMIT_NOFILE, to: most)
                 do { try await operation.finished() } catch is ProcessError { failures += 1 }
             }
             _ = try await OperationQueue().run(ProcessOperation("true"))

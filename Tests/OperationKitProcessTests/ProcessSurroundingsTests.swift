@@ -23,10 +23,10 @@ struct ProcessSurroundingsTests {
                 operation.start()
             }
             for number in low { close(number) }
-            await withFileLimit(16) {
-                #expect(unsafe mkdir(path, 0o700) == 0)
-                await eventually("they do not end") { operations.allSatisfy(\.isFinished) }
-            }
+            let most = setLimit(RLIMIT_NOFILE, to: 16)
+            #expect(unsafe mkdir(path, 0o700) == 0)
+            await eventually("they do not end") { operations.allSatisfy(\.isFinished) }
+            setLimit(RLIMIT_NOFILE, to: most)
             #expect(operations.allSatisfy { $0.output?.standardOutput.count == 100_000 })
         }
     }
@@ -38,7 +38,9 @@ struct ProcessSurroundingsTests {
             let lowest = unsafe open("/dev/null", O_RDONLY)
             close(lowest)
             // No number is left.
-            await withFileLimit(lowest) { _ = ProcessMonitor.shared }
+            let most = setLimit(RLIMIT_NOFILE, to: rlim_t(lowest))
+            _ = ProcessMonitor.shared
+            setLimit(RLIMIT_NOFILE, to: most)
             await eventually("it has no pipe") { pipes().subtracting(before).count == 2 }
             _ = try await OperationQueue().run(ProcessOperation("true"))
         }
@@ -164,19 +166,6 @@ private func quiet(_ name: String, _ arguments: [String] = []) -> ProcessOperati
     operation.standardOutput = .discarded
     operation.standardError = .discarded
     return operation
-}
-
-/// Has the limit for the numbers of descriptors while a closure runs.
-private func withFileLimit(_ count: Int32, _ body: () async -> Void) async {
-    let resource = __rlimit_resource_t(7)
-    var limit = rlimit()
-    unsafe getrlimit(resource, &limit)
-    let most = limit.rlim_cur
-    limit.rlim_cur = rlim_t(count)
-    unsafe setrlimit(resource, &limit)
-    await body()
-    limit.rlim_cur = most
-    unsafe setrlimit(resource, &limit)
 }
 
 /// The descriptors of this process that are ends of pipes.
