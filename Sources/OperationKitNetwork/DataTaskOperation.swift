@@ -87,10 +87,9 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
 
     /// The size that a file is said to have; `nil` if it is none that can be read.
     private static func size(of file: URL) -> Int? {
-        guard file.isFileURL else { return nil }
-        let path = file.resolvingSymlinksInPath().path
-        guard let attributes = try? FileManager.default.attributesOfItem(atPath: path),
-            attributes[.type] as? FileAttributeType == .typeRegular, FileManager.default.isReadableFile(atPath: path)
+        guard file.isFileURL, let attributes = file.attributes,
+            attributes[.type] as? FileAttributeType == .typeRegular,
+            FileManager.default.isReadableFile(atPath: file.path)
         else { return nil }
         return attributes[.size] as? Int
     }

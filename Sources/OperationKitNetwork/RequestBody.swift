@@ -20,10 +20,8 @@ final class RequestBody: InputStream {
         fileprivate var count: Int {
             switch self {
             case .data(let data): return data.count
-            case .file(let file):
-                let path = file.resolvingSymlinksInPath().path
-                // One that is gone has no size. The attempt to read it says why.
-                return (try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? Int ?? 1
+            // One that is gone has no size. The attempt to read it says why.
+            case .file(let file): return file.attributes?[.size] as? Int ?? 1
             }
         }
     }
@@ -62,13 +60,14 @@ final class RequestBody: InputStream {
         let wanted = lock.withLock { min(left, maxLength) }
         if wanted == 0 { return 0 }
         let count = unsafe super.read(buffer, maxLength: wanted)
-        if count <= 0 {
+        guard count > 0 else {
             let fault = URLError.unreadableFile(count < 0 ? streamError ?? URLError(.unknown) : nil)
             lock.withLock { self.fault = fault }
+            // An error ends the request. Otherwise the server would wait for what is missing.
+            return -1
         }
-        lock.withLock { left -= max(0, count) }
-        // An error ends the request. Otherwise the server would wait for what is missing.
-        return count > 0 ? count : -1
+        lock.withLock { left -= count }
+        return count
     }
 
     // MARK: - Headers
@@ -102,6 +101,13 @@ final class RequestBody: InputStream {
         for field in [length, encoding] { request.setValue(nil, forHTTPHeaderField: field) }
         if request.value(forHTTPHeaderField: type) == blank { request.setValue(nil, forHTTPHeaderField: type) }
         return request
+    }
+}
+
+extension URL {
+    /// What is known of the file, also behind a symbolic link; `nil` if there is none.
+    var attributes: [FileAttributeKey: Any]? {
+        try? FileManager.default.attributesOfItem(atPath: resolvingSymlinksInPath().path)
     }
 }
 
