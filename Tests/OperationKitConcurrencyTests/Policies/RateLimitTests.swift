@@ -125,6 +125,22 @@ import OperationKitTestSupport
         await begun(2)
     }
 
+    @Test("An attempt uses a permit, and the operation around it none") func attempt() async {
+        let api = RateLimit("api", 2, per: .seconds(10), clock: clock)
+        let retry = RetryOperation(RetryPolicy(maximumAttempts: 1)) { _ in logged("attempt") }
+        retry.require(api)
+        retry.start()
+        await begun(1)
+        clock.advance(by: .seconds(5))
+        let operations = (0..<3).map { logged("\($0)", api) }
+        defer { withExtendedLifetime(operations) {} }
+        for operation in operations { operation.start() }
+        await eventually("no deadline") { clock.deadlines == [.seconds(10)] }
+        clock.advance(by: .seconds(5))
+        await begun(3)
+        #expect(log.events == ["attempt", "0", "1"] && api.waitingCount == 1)
+    }
+
     @Test("A permit is given back if the work does not begin after all", arguments: [false, true])
     func givenBack(isCompound: Bool) async throws {
         let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
