@@ -77,7 +77,8 @@ final class PartialFile: @unchecked Sendable {
     private static func problem(of destination: URL) -> POSIXErrorCode? {
         guard destination.isFileURL else { return .EINVAL }
         // Behind a symbolic link, too: that of `/dev/stdout` leads to what is no file.
-        guard let status = status(of: destination) else { return errno == ELOOP ? .ELOOP : nil }
+        // What may not be looked at is not written to: the system may forbid to follow the link of another user.
+        guard let status = status(of: destination) else { return errno == ENOENT ? nil : lastCode }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return nil
         case S_IFDIR: return .EISDIR
@@ -254,8 +255,9 @@ final class PartialFile: @unchecked Sendable {
 }
 
 extension URL {
-    /// A URL without a scheme as that of the file at its path, which is what Foundation reads and writes; others as they are.
-    var asFile: URL { scheme == nil ? URL(fileURLWithPath: path) : self }
+    /// The URL of the file at its path, also if it has no scheme; others as they are. Foundation has two paths for the URL of a file with
+    /// a `%2F` or `%00` in it.
+    var asFile: URL { scheme == nil || isFileURL ? URL(fileURLWithPath: path) : self }
 
     /// How messages call it: the path of a file, or the whole URL.
     var place: String { isFileURL ? path : absoluteString }

@@ -39,6 +39,25 @@ struct DownloadFileTests {
         #expect(server.requests.isEmpty && folder.names == ["file"])
     }
 
+    #if os(Linux)
+    /// Whether the system forbids to follow a link in a shared folder that belongs neither to this user nor to the owner of the folder.
+    private static var protectsLinks: Bool {
+        (try? String(contentsOfFile: "/proc/sys/fs/protected_symlinks", encoding: .utf8)) == "1\n" && geteuid() == 0
+    }
+
+    @Test("A link that the system forbids to follow is not followed", .enabled(if: protectsLinks))
+    func linkOfAnotherUser() async throws {
+        let server = try LoopbackServer { [content] _ in [.response(content)] }
+        let secret = folder.url.appendingPathComponent("secret")
+        try Data("secret".utf8).write(to: secret)
+        try FileManager.default.createSymbolicLink(at: destination, withDestinationURL: secret)
+        #expect(unsafe lchown(destination.path, 65_534, 65_534) == 0 && chmod(folder.path, 0o1777) == 0)
+        let error = await #expect(throws: DownloadError.self) { try await folder.download(from: server) }
+        #expect(error?.localizedDescription.contains("Permission denied") == true && server.requests.isEmpty)
+        #expect(try String(contentsOf: secret, encoding: .utf8) == "secret")
+    }
+    #endif
+
     @Test("A complete part that can't be moved to its destination is kept, and the next download asks for nothing more")
     func unmovable() async throws {
         let gate = Gate()

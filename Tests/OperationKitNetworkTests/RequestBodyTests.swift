@@ -34,6 +34,24 @@ struct RequestBodyTests {
         }
     }
 
+    @Test("The file that is looked at is the one that is sent", arguments: ["a%2Fb", "a%00"])
+    func oddName(_ name: String) async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        let other = folder.url.appendingPathComponent("a")
+        if name == "a%2Fb" {
+            try FileManager.default.createDirectory(at: other, withIntermediateDirectories: true)
+            try Data("other".utf8).write(to: other.appendingPathComponent("b"))
+        } else {
+            try Data("other".utf8).write(to: other)
+        }
+        try Data("this".utf8).write(to: URL(fileURLWithPath: folder.path + "/" + name))
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "PUT"
+        let file = try #require(URL(string: "file://\(folder.path)/\(name)"))
+        try await queue.run(UploadTaskOperation(request, fromFile: file))
+        #expect(server.requests.map(\.body) == [Data("this".utf8)])
+    }
+
     @Test("An upload can be cancelled, or expire, at any moment of its beginning", arguments: [false, true])
     func cancelled(byTimeout: Bool) async throws {
         let server = try LoopbackServer { _ in [.response()] }
