@@ -16,7 +16,7 @@ public import FoundationNetworking
 /// ```
 ///
 /// See ``RequestOperation`` for how it ends. The body is kept in memory, and nothing limits its size: use a ``DownloadTaskOperation`` for one
-/// that is large, or comes from a server that you don't trust.
+/// that is large. What a server sends compressed may take its full size in memory, also where it is an error.
 public final class DataTaskOperation: RequestOperation<HTTPOutput>, @unchecked Sendable {
     /// Creates an operation.
     ///
@@ -65,6 +65,8 @@ public final class UploadTaskOperation: RequestOperation<HTTPOutput>, @unchecked
         source = .data(data)
         super.init(request, name: name)
     }
+
+    override var sendsBody: Bool { true }
 
     override func send(_ request: URLRequest) throws {
         start(BodyTransfer(request, for: self, sending: try body(of: request)))

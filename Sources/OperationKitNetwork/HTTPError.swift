@@ -59,8 +59,10 @@ enum RetryAfter {
     }
 }
 
-/// How requests are written in names and messages: without a query, a user and a password, which may be secret.
+/// How requests are written in names and messages: without a query, a user and a password, which may be secret, and shortened.
 enum RequestName {
+    private static let longest = 500
+
     static func of(_ method: String?, _ url: URL?) -> String {
         let method = (method ?? "GET").onOneLine
         guard let url, var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
@@ -70,7 +72,9 @@ enum RequestName {
         components.password = nil
         components.query = nil
         components.fragment = nil
-        return "\(method) \(components.string ?? "")"
+        let text = components.scheme == "data" ? "data:" : components.string ?? ""
+        let start = Substring(text.unicodeScalars.prefix(longest))
+        return "\(method) \(start)" + (start.endIndex < text.endIndex ? "…" : "")
     }
 }
 

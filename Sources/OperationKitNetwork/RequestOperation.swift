@@ -16,18 +16,19 @@ public import Foundation
 /// | the server has answered with a status below 400, or one of ``acceptedStatuses`` | its output |
 /// | it has answered with another status | ``HTTPError`` |
 /// | there is no answer, or only a part of one | ``TransferError`` |
-/// | its method or a header field can't be sent as it is | ``TransferError``, and nothing was sent |
+/// | its method, a header field or a body can't be sent as it is | ``TransferError``, and nothing was sent |
 /// | it was cancelled | `CancellationError`, or the reason, such as a timeout |
 ///
 /// Informational answers, those with a status below 200, are passed over.
 ///
-/// Redirections are followed, up to twenty. One to another server, which is another scheme, host or port, drops `Authorization` and
-/// `Cookie`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go along.
+/// Redirections are followed, up to twenty. One to another server, which is another scheme, host or port, drops `Authorization`, `Cookie`
+/// and `Host`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go along.
 /// Status 303 of any request but a HEAD, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body
 /// stay: the body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a
 /// ``TransferError``. So does a redirection without a URL.
 ///
-/// On Linux, the `setValue` and `addValue` of a request ignore a value with a line break, which the operation can't see.
+/// On Linux, the `setValue` and `addValue` of a request ignore a value with a line break, which the operation can't see. An
+/// environment variable such as `http_proxy` names a proxy there.
 ///
 /// A request that the server wants credentials for ends with status 401: send an `Authorization` header field. The
 /// `timeoutInterval` of the request is the longest time in which nothing comes, in whole seconds; `timeout` of the operation limits all of it.
@@ -63,6 +64,10 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
         do {
             // First: a change of a request without a URL ends the program.
             if let flaw = request.flaw { throw TransferError(.badURL, flaw, of: request) }
+            // Linux announces the body, for which the server waits, and does not send it.
+            if request.httpMethod == "HEAD", sendsBody || request.hasBody {
+                throw TransferError(URLError(.dataLengthExceedsMaximum), of: request)
+            }
             var request = request
             request.url = request.url?.withLowercaseScheme
             request.timeoutInterval = Self.idleLimit(request.timeoutInterval)
@@ -91,6 +96,9 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
     }
 
     func send(_ request: URLRequest) throws {}
+
+    /// Whether it sends another body than that of the request.
+    var sendsBody: Bool { false }
 
     final func start(_ transfer: any TransferHandler) {
         lock.withLock { self.transfer = transfer }
@@ -135,9 +143,18 @@ extension URLRequest {
             if value.unicodeScalars.contains(where: { "\0\n\r".unicodeScalars.contains($0) }) {
                 return "the value of its header field “\(field)” has a line break or a NUL character."
             }
+            // Linux leaves the field out, but for an empty value.
+            if !value.isEmpty, value.allSatisfy({ $0 == " " || $0 == "\t" }) {
+                return "the value of its header field “\(field)” is blank."
+            }
         }
         return nil
     }
+}
+
+extension URLRequest {
+    /// Whether it has a body of its own.
+    var hasBody: Bool { httpBody?.isEmpty == false || httpBodyStream != nil }
 }
 
 extension String {

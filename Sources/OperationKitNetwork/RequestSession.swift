@@ -198,10 +198,11 @@ extension RequestSession: URLSessionDataDelegate {
             }
             request.url = url.withLowercaseScheme
         }
-        // Linux sends them to any server that one names. There, a field may be set several times, in several spellings.
+        // Linux sends them to any server that one names. There, a field may be set several times, in several spellings. A
+        // `Host` is that of the first server.
         if response.url?.origin != request.url?.origin {
             for (field, _) in request.allHTTPHeaderFields ?? [:]
-            where ["authorization", "cookie"].contains(field.lowercased()) {
+            where ["authorization", "cookie", "host"].contains(field.lowercased()) {
                 request.setValue(nil, forHTTPHeaderField: field)
             }
         }

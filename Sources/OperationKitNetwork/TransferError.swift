@@ -89,7 +89,7 @@ extension TransferError {
         return switch code {
         case .badURL: "its URL is not valid."
         case .unsupportedURL: "its URL, or one to which it was redirected, is none of HTTP."
-        case .dataLengthExceedsMaximum: "a request with the method GET has no body."
+        case .dataLengthExceedsMaximum: "a request with the method \(request.httpMethod ?? "GET") has no body."
         case .timedOut:
             "nothing came for too long: the limit is \(Duration.seconds(request.timeoutInterval).shortText)."
         case .networkConnectionLost: "the connection was reset."
@@ -114,8 +114,9 @@ extension Error {
     /// The words of the system for it, or for the error under it. Foundation may say no more than its number.
     var systemText: String {
         var error = self as NSError
-        while error.domain != NSPOSIXErrorDomain, let next = error.userInfo[NSUnderlyingErrorKey] as? any Error {
-            error = next as NSError
+        // An error may be the cause of itself.
+        for _ in 0..<16 where error.domain != NSPOSIXErrorDomain {
+            if let next = error.userInfo[NSUnderlyingErrorKey] as? any Error { error = next as NSError }
         }
         guard error.domain == NSPOSIXErrorDomain else { return localizedDescription }
         return unsafe String(cString: strerror(Int32(error.code))) + "."

@@ -47,6 +47,21 @@ struct RequestErrorTests {
         }
     }
 
+    /// An error that is the cause of itself.
+    private final class Circular: NSObject, CustomNSError, @unchecked Sendable {
+        var errorUserInfo: [String: Any] { [NSUnderlyingErrorKey: self] }
+    }
+
+    @Test("Messages are short, and end, whatever they are about") func oddities() throws {
+        let circular = DownloadError.cannotWrite(URL(fileURLWithPath: "/tmp/page"), error: Circular())
+        #expect(circular.localizedDescription.hasPrefix("“/tmp/page” could not be written"))
+        let long = try #require(URL(string: "https://example.com/" + String(repeating: "x", count: 10_000)))
+        let name = try #require(DataTaskOperation(long).name)
+        #expect(name.hasPrefix("GET https://example.com/xx") && name.hasSuffix("xx…") && name.count < 600)
+        let data = try #require(URL(string: "data:,secret"))
+        #expect(DataTaskOperation(data).name == "GET data:")
+    }
+
     @Test("The error of a child is spelled out with that of its request inside")
     func insideCompound() async {
         let child = ThrowingBlockOperation(name: "load") { throw Self.errors[1].error }
@@ -64,7 +79,7 @@ struct RequestErrorTests {
         arguments: [
             ("Authorization", "secret\n", "Authorization"), ("X", "secret\r", "X"), ("X", "\r\nsecret: y", "X"),
             ("X", "\0secret", "X"), ("X: y\r\nZ", "secret", #"X: y\r\nZ"#), ("X Y", "secret", "X Y"),
-            ("X:", "secret", "X:"), ("Ü", "secret", "Ü"), ("", "secret", ""),
+            ("X:", "secret", "X:"), ("Ü", "secret", "Ü"), ("", "secret", ""), ("X", "\t ", "X"),
         ])
     func badField(_ field: String, _ value: String, _ name: String) async throws {
         let server = try LoopbackServer { _ in [.response()] }
@@ -98,9 +113,28 @@ struct RequestErrorTests {
         var request = URLRequest(url: server.url())
         request.httpMethod = "M-SEARCH.!#$%&'*+^_`|~9"
         request.setValue("a\tb: c", forHTTPHeaderField: "x-!#$%&'*+.^_`|~9")
+        request.setValue("", forHTTPHeaderField: "empty")
         try await queue.run(DataTaskOperation(request))
         #expect(server.requests.map(\.method) == ["M-SEARCH.!#$%&'*+^_`|~9"])
         #expect(server.requests.first?.headers["x-!#$%&'*+.^_`|~9"] == "a\tb: c")
+        #expect(server.requests.first?.headers["empty"]?.isEmpty == true)
+    }
+
+    @Test("A request for a header has no body, for which the server would wait", arguments: 0..<3)
+    func bodyOfHeader(_ kind: Int) async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "HEAD"
+        if kind == 0 { request.httpBody = Data("body".utf8) }
+        if kind == 1 { request.httpBodyStream = InputStream(data: Data("body".utf8)) }
+        let error = await #expect(throws: TransferError.self) {
+            if kind < 2 {
+                try await queue.run(DataTaskOperation(request))
+            } else {
+                try await queue.run(UploadTaskOperation(request, from: Data("body".utf8)))
+            }
+        }
+        #expect(error?.message == "a request with the method HEAD has no body." && server.requests.isEmpty)
     }
 
     @Test("The scheme of a request, and of a redirection, may have capitals", arguments: ["HTTP", "Http"])
