@@ -35,6 +35,7 @@ struct PreparedLaunch {
     private let variables: [[CChar]]?
     private let directory: String?
     private var streams: [Descriptor] = []
+    private var files: [Descriptor] = []
     private var input: InputPipe?
     private var outputs: [OutputPipe] = []
     private let queue = DispatchQueue(label: "OperationKit.process")
@@ -63,7 +64,6 @@ struct PreparedLaunch {
             streams.append(pipe.reading)
             input = InputPipe(descriptor: pipe.writing, data: request.input)
         }
-        var files: [Descriptor] = []
         for (index, destination) in request.outputs.enumerated() {
             let number = Int32(index + 1)
             switch destination.kind {
@@ -73,7 +73,7 @@ struct PreparedLaunch {
                 streams.append(try Descriptor(opening: "/dev/null", O_WRONLY, command: command))
             case .file(let url):
                 guard url.isLocal else { throw .invalidOutput(command: command, path: "\(url)", code: EINVAL) }
-                let file = try Descriptor(opening: url.path, O_WRONLY | O_CREAT | O_TRUNC, command: command)
+                let file = try Descriptor(opening: url.path, O_WRONLY | O_CREAT, command: command)
                 // Both streams have one place in a file, or they would overwrite what the other one has written.
                 streams.append(files.first { $0.isSameFile(as: file) } ?? file)
                 files.append(file)
@@ -91,6 +91,8 @@ struct PreparedLaunch {
     /// - Returns: The program, which is to be given to the ``ProcessMonitor``.
     /// - Throws: A ``ProcessError``. Nothing was started then.
     func start(ended: @escaping @Sendable (ProcessEnd) -> Void) throws(ProcessError) -> ChildProcess {
+        // Not before everything else has succeeded. What is no regular file can't be emptied.
+        for file in files { ftruncate(file.number, 0) }
         var processID: pid_t = 0
         let started = ContinuousClock.now
         let code = unsafe withCStrings(arguments) { arguments in

@@ -18,7 +18,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
     /// system. Code 6.
     case launchFailed(command: String, code: Int32)
     /// The program exited with a status that is not accepted, or was ended by a signal. `standardError` is the end of what it wrote
-    /// there, if that came through a pipe. Code 7.
+    /// there, if that came through a pipe; in messages, what may do something to a terminal is escaped. Code 7.
     case failed(command: String, termination: ProcessTermination, standardError: String)
     /// The program wrote more than may be captured, and was ended. Code 8.
     case outputTooLarge(command: String, maximumByteCount: Int)
@@ -58,7 +58,7 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
         case .failed(let command, let termination, let standardError):
             standardError.isEmpty
                 ? "The command “\(command)” \(termination)."
-                : "The command “\(command)” \(termination): \(standardError)"
+                : "The command “\(command)” \(termination): \(CommandLine.printable(standardError))"
         case .outputTooLarge(let command, let maximum):
             "The command “\(command)” was ended, because it wrote more than "
                 + (maximum == 1 ? "1 byte" : "\(maximum) bytes") + ". Use lines or a file."

@@ -50,6 +50,9 @@ public import OperationKit
 /// finished, and the program has ended.
 public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecked Sendable {
     /// The name of the program, which is looked up in `PATH`, or a path with a slash, relative to the current directory of this process.
+    ///
+    /// The `PATH` of the ``environment`` counts, if that has one, or else that of this process. An empty folder in it, as of two colons, is the
+    /// current directory of this process, as everywhere.
     public let executable: String
     /// The arguments, which reach the program unchanged. They don't contain the name of the program.
     public let arguments: [String]
@@ -258,27 +261,42 @@ enum CommandLine {
     }
 
     private static func quoted(_ argument: String) -> String {
-        let start = argument.prefix(longest)
-        let text = start.count < argument.count ? start + "…" : start
+        let start = Substring(argument.unicodeScalars.prefix(longest))
+        let text = start.endIndex < argument.endIndex ? start + "…" : start
         let isPlain =
             !argument.isEmpty && text.unicodeScalars.allSatisfy { $0.properties.isAlphabetic || plain.contains($0) }
         if isPlain { return String(text) }
-        guard text.unicodeScalars.contains(where: \.isControl) else {
-            return "'" + text.replacing("'", with: #"'\''"#) + "'"
+        guard text.unicodeScalars.contains(where: isHidden) else {
+            return "'" + text.unicodeScalars.map { $0 == "'" ? #"'\''"# : String($0) }.joined() + "'"
         }
-        return "$'" + text.unicodeScalars.map(escaped).joined() + "'"
+        return "$'" + text.unicodeScalars.map { "\\'".unicodeScalars.contains($0) ? "\\\($0)" : escaped($0) }.joined()
+            + "'"
+    }
+
+    /// What a program wrote, without what may do something to a terminal. It keeps its lines.
+    static func printable(_ output: String) -> String {
+        output.replacing("\r\n", with: "\n").unicodeScalars.lazy.map {
+            "\n\t".unicodeScalars.contains($0) ? String($0) : escaped($0)
+        }
+        .joined()
     }
 
     /// How a shell writes a text of several lines in one: logs and messages have a line for each operation.
     private static func escaped(_ scalar: Unicode.Scalar) -> String {
         switch scalar {
-        case "\\", "'": "\\\(scalar)"
         case "\n": #"\n"#
         case "\r": #"\r"#
-        case _ where scalar.isControl:
-            String(format: scalar.value < 0x80 ? #"\x%02x"# : #"\u%04x"#, scalar.value)
+        case _ where isHidden(scalar):
+            String(
+                format: scalar.value < 0x80 ? #"\x%02x"# : scalar.value < 0x10000 ? #"\u%04x"# : #"\U%08x"#,
+                scalar.value)
         default: String(scalar)
         }
+    }
+
+    /// Whether it breaks a line, does something to a terminal, or turns a text around. Joiners are part of characters.
+    private static func isHidden(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.isControl || scalar.properties.generalCategory == .format && !scalar.properties.isJoinControl
     }
 
     private static let plain = Set("0123456789-_=+./,:@%…".unicodeScalars)

@@ -52,9 +52,10 @@ struct ProcessLaunchTests {
 
     @Test("Characters that break lines or control a terminal are escaped in names of commands, as bash reads them")
     func controlCharacters() async throws {
-        let argument = "\u{1b}[2Jä\u{7}\u{7f}\u{85}\u{2028}\u{2029}\t'\\\u{1}a"
+        let argument = "\u{1b}[2Jä\u{7}\u{7f}\u{85}\u{2028}\u{2029}\t'\\\u{1}a\u{202e}\u{e0001}👨‍👩‍👧"
         let name = ProcessOperation("echo", [argument]).name ?? ""
-        #expect(name == #"echo $'\x1b[2Jä\x07\x7f\u0085\u2028\u2029\x09\'\\\x01a'"#)
+        #expect(name == #"echo $'\x1b[2Jä\x07\x7f\u0085\u2028\u2029\x09\'\\\x01a\u202e\U000e0001👨‍👩‍👧'"#)
+        #expect(ProcessOperation("echo", ["'\u{301}a"]).name == "echo ''\\''\u{301}a'")
         #if os(Linux)
         // The bash of macOS is older than `\u`.
         let printed = try await queue.run(ProcessOperation("bash", ["-c", name], environment: ["LC_ALL": "C.UTF-8"]))
