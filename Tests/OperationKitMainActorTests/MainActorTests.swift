@@ -58,6 +58,34 @@ import OperationKitTestSupport
         #expect(Set(log.events) == ["prepared", "closure"])
     }
 
+    private func run(_ form: Int, on queue: OperationQueue) async throws {
+        let policy = RetryPolicy(maximumAttempts: 1)
+        switch form {
+        case 0: try await queue.run {}
+        case 1: try await queue.run(TaskOperation { 1 })
+        case 2: try await queue.run(BlockOperation {})
+        case 3: try await queue.run([BlockOperation {}])
+        case 4: try await queue.run(TaskOperation { 1 }, timeout: .seconds(100))
+        case 5: try await queue.run(ThrowingBlockOperation {}, timeout: .seconds(100))
+        case 6: try await queue.run(retry: policy) { 1 }
+        default: try await queue.run(retry: policy) { _ in TaskOperation { 1 } }
+        }
+    }
+
+    @Test("Calls of an actor come onto a queue in their order, in every form", arguments: 0..<8)
+    func order(form: Int) async throws {
+        guard #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) else { return }
+        let queue = OperationQueue.serial(name: "requests")
+        queue.isSuspended = true
+        var tasks: [Task<Void, any Error>] = []
+        for count in 1...3 {
+            tasks.append(Task.immediate { try await run(form, on: queue) })
+            #expect(queue.operationCount == count)
+        }
+        queue.isSuspended = false
+        for task in tasks { try await task.value }
+    }
+
     @Test("The sequence of a map is read on the main actor, to which its closures may belong", arguments: [1, 2])
     func sequences(limit: Int) async throws {
         let model = Model()

@@ -11,8 +11,9 @@ extension CollectionOperation {
     /// item or batch method is called, even if the type has its own `performOperation(on:completion:)`.
     ///
     /// The sequence is read one item at a time, by the thread of a dispatch queue that performs the item. Neither the
-    /// caller's task nor its task-local values are there, and closures of a lazy sequence have to be `@Sendable`, which the
-    /// compiler does not see everywhere. Only if the items are performed in tasks, because their method is `async` or there is a
+    /// caller's task nor its task-local values are there, and nothing of the sequence may belong to an actor, which the compiler does
+    /// not see everywhere: closures of a lazy sequence, and of `sequence(first:next:)`, have to be `@Sendable`, and a conformance
+    /// to `Sequence` is `nonisolated`. Only if the items are performed in tasks, because their method is `async` or there is a
     /// ``retryPolicy``, the sequence is read in the task of the caller, on its actor.
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items

@@ -218,7 +218,7 @@ extension IOOperation where Output == Void {
 ///
 /// It lets the jobs of a ``Waterfall`` return operations of any subclass. A class of your own that conforms to it must have an output
 /// whenever it succeeds, `Void` included.
-public protocol OutputOperation: AsyncOperation {
+public protocol OutputOperation<Output>: AsyncOperation, SendableMetatype {
     /// What the operation produces.
     associatedtype Output: Sendable
 

@@ -46,7 +46,7 @@ import Foundation
 /// Steps are released as they finish.
 public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     /// The last step. Gone when the macro has been consumed, or has ended. Freed before the steps, which take long chains apart.
-    private var source: (any OutputSource<Output>)?
+    private var source: (any OutputOperation<Output>)?
     private let steps: MacroSteps
     private weak var first: (any InputReceiver<Input>)?
     private var failure: SuboperationError?
@@ -65,7 +65,7 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         takeInput(of: first)
     }
 
-    private init(steps: MacroSteps, first: (any InputReceiver<Input>)?, source: any OutputSource<Output>) {
+    private init(steps: MacroSteps, first: (any InputReceiver<Input>)?, source: any OutputOperation<Output>) {
         self.steps = steps
         self.first = first
         self.source = source
@@ -222,9 +222,10 @@ extension MacroOperation {
 
     /// Returns a new macro with the steps of this one, and what `append` adds to them.
     private func extended<Next>(
-        to newSource: any OutputSource<Next>, append: (MacroOperation<Input, Next>, any OutputSource<Output>) -> Void
+        to newSource: any OutputOperation<Next>,
+        append: (MacroOperation<Input, Next>, any OutputOperation<Output>) -> Void
     ) -> MacroOperation<Input, Next> {
-        var taken: (any OutputSource<Output>)?
+        var taken: (any OutputOperation<Output>)?
         let refusal = consume {
             taken = source.take()
             steps.children.detach()
@@ -238,7 +239,7 @@ extension MacroOperation {
     }
 
     private func append<StepInput, StepOutput>(
-        _ step: IOOperation<StepInput, StepOutput>, after source: any OutputSource<StepInput>,
+        _ step: IOOperation<StepInput, StepOutput>, after source: any OutputOperation<StepInput>,
         weight: Int64
     ) {
         append(step, after: [source], weight: weight) { [weak source] in source?.output }

@@ -103,9 +103,6 @@ final class MacroSteps: ChildDescriber {
     }
 }
 
-/// An operation that is known by the type of its output only.
-protocol OutputSource<Output>: OutputOperation {}
-
 /// An operation that is known by the type of its input only.
 protocol InputReceiver<Input>: AsyncOperation {
     associatedtype Input: Sendable
@@ -113,7 +110,7 @@ protocol InputReceiver<Input>: AsyncOperation {
     var input: Input? { get set }
 }
 
-extension IOOperation: OutputSource, InputReceiver {
+extension IOOperation: InputReceiver {
     /// Gives the steps or jobs to a longer chain, which takes them over as they are. This operation ends with an error when
     /// it is started.
     ///

@@ -75,7 +75,7 @@ extension Operation {
 ///     }
 /// }
 /// ```
-public protocol FailableOperation: Operation {
+public protocol FailableOperation: Operation, SendableMetatype {
     /// The error the operation ended with, or `nil` for success.
     ///
     /// Read once the operation is finished, on any thread; set it before. An error whose `isCancellation` is true says

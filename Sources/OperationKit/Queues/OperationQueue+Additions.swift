@@ -59,7 +59,7 @@ extension Operation {
     /// are there at each addition, so n additions to one operation cost O(n²) pointer comparisons.
     ///
     /// - Parameter operations: The operations that have to finish first. Traps if the operation itself is among them.
-    public final func addDependencies(_ operations: some Sequence<Operation>) {
+    public final func addDependencies(_ operations: some Sequence<some Operation>) {
         for operation in operations {
             precondition(operation !== self, "OperationKit: “\(displayName)” cannot depend on itself")
             addDependency(operation)

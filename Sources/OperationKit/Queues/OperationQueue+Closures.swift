@@ -11,8 +11,9 @@ extension OperationQueue {
     ///
     /// The call puts an operation on the queue. At its turn, which its order, limit and suspension decide, the
     /// operation takes a *place* on the queue: one of those that the limit counts. It keeps the place until the closure
-    /// has returned or thrown. The closure runs where the call was made, with the task-local values, the priority and
-    /// the actor of the caller. It may use values that are not `Sendable`, and return one. No thread is blocked.
+    /// has returned or thrown. Calls of one actor come onto the queue in their order. The closure runs where the call was
+    /// made, with the task-local values, the priority and the actor of the caller. It may use values that are not
+    /// `Sendable`, and return one. No thread is blocked.
     ///
     /// If the task is cancelled before the turn, the call throws immediately, even if the queue is suspended; the
     /// operation leaves the queue at its turn. In a task that was cancelled before the call, nothing is put on the
@@ -87,14 +88,18 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
 
     /// Puts the operation on its queue, and suspends until its turn has come. The caller finishes it then.
     ///
-    /// - Parameter queue: The queue, held by the caller.
+    /// - Parameters:
+    ///   - queue: The queue, held by the caller.
+    ///   - isolation: The actor of the caller.
     /// - Throws: `CancellationError` if the task is cancelled before the turn; if it is cancelled already, nothing is
     ///   put on the queue. If the operation is cancelled or finished before its turn, the reason or the error that it
     ///   was given, or else `CancellationError`.
-    nonisolated(nonsending) func waitForPlace(on queue: OperationQueue) async throws {
+    func waitForPlace(on queue: OperationQueue, isolation: isolated (any Actor)? = #isolation) async throws {
         queue.becomesKnown()
         do {
             try await withTaskCancellationHandler {
+                // Keeps this on the actor, whose calls have an order.
+                _ = isolation
                 try await withCheckedThrowingContinuation { continuation in
                     // A handler may have decided before.
                     let decision = lock.withLock { () -> Lifecycle.Outcome? in
@@ -163,7 +168,7 @@ extension OperationQueue {
     /// - Throws: What the last call of the closure throws. ``RetryError`` if the policy makes no sense, or its budget is
     ///   exhausted.
     @discardableResult
-    public func run<Output: Sendable>(
+    public nonisolated(nonsending) func run<Output: Sendable>(
         name: String? = nil, retry policy: RetryPolicy, clock: (any Clock<Duration>)? = nil,
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
@@ -194,7 +199,7 @@ extension OperationQueue {
     /// - Throws: The error of the last attempt, or what the closure throws. ``RetryError`` if the policy makes no sense, its
     ///   budget is exhausted, or an operation is made twice.
     @discardableResult
-    public func run<Output: Sendable>(
+    public nonisolated(nonsending) func run<Output: Sendable>(
         name: String? = nil, retry policy: RetryPolicy, clock: (any Clock<Duration>)? = nil,
         makeOperation: @escaping @Sendable (_ attempt: Int) throws -> IOOperation<Void, Output>
     ) async throws -> Output {

@@ -9,12 +9,16 @@ extension OperationQueue {
     /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it,
     /// and keeps its work until then. Otherwise the method returns only after the operation has finished.
     ///
+    /// Calls of one actor put their operations on the queue in the order of the calls.
+    ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Returns: The output of the operation.
     /// - Throws: The error of the operation: `CancellationError`, or the reason, if it was cancelled before it started.
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     @discardableResult
-    public func run<Input, Output>(_ operation: IOOperation<Input, Output>) async throws -> Output {
+    public nonisolated(nonsending) func run<Input, Output>(
+        _ operation: IOOperation<Input, Output>
+    ) async throws -> Output {
         try await run(operation as Operation)
         return try await operation.value
     }
@@ -30,7 +34,7 @@ extension OperationQueue {
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
     ///   and has none. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
-    public func run(_ operation: some Operation) async throws {
+    public nonisolated(nonsending) func run(_ operation: some Operation) async throws {
         if operation.hasBeenStarted { throw OperationQueueError.cannotBeAdded(operation: operation.displayName) }
         await addAndWait([operation])
         if let error = operation.endingErrorAfterWait { throw error }
@@ -52,7 +56,9 @@ extension OperationQueue {
     ///   ``CompoundOperationError/cancelled(name:errors:reason:)`` with that as the reason.
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     @discardableResult
-    public func run<Input, Output>(_ operation: IOOperation<Input, Output>, timeout: Duration) async throws -> Output {
+    public nonisolated(nonsending) func run<Input, Output>(
+        _ operation: IOOperation<Input, Output>, timeout: Duration
+    ) async throws -> Output {
         operation.timeout = timeout
         return try await run(operation)
     }
@@ -70,7 +76,7 @@ extension OperationQueue {
     /// - Throws: The error of the operation. If its work took longer, that is ``OperationTimeoutError``, or for a
     ///   ``CompoundOperation`` ``CompoundOperationError/cancelled(name:errors:reason:)`` with that as the reason.
     ///   ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
-    public func run(_ operation: some AsyncOperation, timeout: Duration) async throws {
+    public nonisolated(nonsending) func run(_ operation: some AsyncOperation, timeout: Duration) async throws {
         operation.timeout = timeout
         try await run(operation)
     }
@@ -116,7 +122,7 @@ extension OperationQueue {
 
     /// Adds operations and suspends until all of them are finished. Cancelling the task cancels them, and those that will not run
     /// any more are not waited for.
-    private nonisolated(nonsending) func addAndWait(_ operations: [Operation]) async {
+    private func addAndWait(_ operations: [Operation], isolation: isolated (any Actor)? = #isolation) async {
         becomesKnown()
         let waits = operations.map { (operation: $0, id: TaskWaiter()) }
         await withCancellationDelivered {
@@ -127,6 +133,8 @@ extension OperationQueue {
                 if isUnstarted { operation.cancelWait(id) }
             }
         } during: {
+            // Keeps this on the actor, whose calls have an order.
+            _ = isolation
             for operation in operations {
                 addOperation(operation)
                 operation.announceReadiness()
