@@ -2,9 +2,14 @@ package import Foundation
 package import OperationKit
 package import Testing
 
-/// Makes standard error a file that cannot be written, for the rest of the process.
-package func makeStandardErrorUnwritable() {
-    dup2(unsafe open("/dev/null", O_RDONLY), 2)
+/// Makes standard error a file that cannot be written, or a pipe without a reader, for the rest of the process.
+package func makeStandardErrorUnwritable(byPipe: Bool = false) {
+    guard byPipe else { return _ = dup2(unsafe open("/dev/null", O_RDONLY), 2) }
+    signal(SIGPIPE, SIG_DFL)
+    var ends: [Int32] = [-1, -1]
+    unsafe pipe(&ends)
+    dup2(ends[1], 2)
+    close(ends[0])
 }
 
 /// Runs a compound, and returns what it reports if it fails.

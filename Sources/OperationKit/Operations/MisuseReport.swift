@@ -41,9 +41,18 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
     }
 }
 
-/// Writes a line. One that cannot be written is lost: the `write(_:)` of Foundation would end the program.
+/// Writes a line. One that cannot be written is lost: the `write(_:)` of Foundation would end the program, and so would the signal of
+/// a pipe without a reader.
 package func writeToStandardError(_ line: String) {
+    var (signals, previous, pending, number) = (sigset_t(), sigset_t(), sigset_t(), Int32(0))
+    unsafe sigemptyset(&signals)
+    unsafe sigaddset(&signals, SIGPIPE)
+    unsafe pthread_sigmask(SIG_BLOCK, &signals, &previous)
     try? FileHandle.standardError.write(contentsOf: Data("\(line)\n".utf8))
+    // The signal is this thread's, and is taken while it is blocked.
+    unsafe sigpending(&pending)
+    if unsafe sigismember(&pending, SIGPIPE) == 1 { unsafe sigwait(&signals, &number) }
+    unsafe pthread_sigmask(SIG_SETMASK, &previous, nil)
 }
 
 /// Hands reports to the handler, one after the other.
