@@ -78,13 +78,6 @@ enum RequestName {
     }
 }
 
-extension String {
-    /// The text for a message, with its line breaks and other control characters escaped.
-    var onOneLine: String {
-        unicodeScalars.lazy.map { $0.isControl ? $0.escaped(asASCII: true) : String($0) }.joined()
-    }
-}
-
 // MARK: - Trying again
 
 extension RetryPolicy {

@@ -19,8 +19,8 @@ import OperationKitTestSupport
         #expect(stalls.names == ["upload"])
         upload.finish()
         #expect(stalls.watcher.count == 0)
-        #expect(
-            StallReport(upload, upload.observationID, age: .zero) == nil, "It has finished before its report is made")
+        var described: Set<OperationID> = []
+        #expect(StallReport(upload, upload.observationID, age: .zero, described: &described) == nil, "It has finished")
     }
 
     @Test("A report has the type of an operation only beside its name, and the reason of a cancellation")
@@ -28,7 +28,9 @@ import OperationKitTestSupport
         let upload = ScriptedOperation.idle()
         upload.start()
         upload.cancel(withError: TestError.first)
-        let report = try #require(StallReport(upload, upload.observationID, age: .seconds(30)))
+        var described: Set<OperationID> = []
+        let report = try #require(
+            StallReport(upload, upload.observationID, age: .seconds(30), described: &described))
         #expect(
             StalledOperations.text(report)
                 == "OperationKit: “ScriptedOperation” has not finished 30 s after its start: cancelled (first), executing."
@@ -86,6 +88,21 @@ import OperationKitTestSupport
         login.finish()
         try await compound.finished()
         await stalls.watched(0)
+    }
+
+    @Test("Of children that stall together the first has the tree of their composite in its report")
+    func together() async throws {
+        let children = ["a\nb\u{1b}", "c"].map { ScriptedOperation.idle($0) }
+        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: children))
+        compound.start()
+        await stalls.watched(3)
+        await stalls.pass { stalls.names.count == 2 }
+        let texts = stalls.reports.value.map(StalledOperations.text)
+        #expect(texts[0].split(separator: "\n").count == 4)
+        #expect(texts[0].hasPrefix(#"OperationKit: “a\nb\u{1B}” (ScriptedOperation) has not finished"#))
+        #expect(texts[1].hasSuffix(": executing.\n  “Sync”: see an earlier report"))
+        for child in children { child.finish() }
+        try await compound.finished()
     }
 
     @Test("A composite whose children come and go is not reported, however long it executes") func progress()

@@ -8,7 +8,7 @@ import OperationKitTestSupport
 final class StalledOperations: Sendable {
     let clock = ManualClock()
     let watcher: StallWatcher
-    private let reports = Shared<[StallReport]>([])
+    let reports = Shared<[StallReport]>([])
 
     init() {
         let reports = reports

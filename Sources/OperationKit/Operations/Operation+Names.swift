@@ -53,6 +53,13 @@ func typeName(of type: Any.Type) -> String {
     }
 }
 
+extension String {
+    /// The text for a message, with its line breaks and other control characters escaped.
+    package var onOneLine: String {
+        unicodeScalars.lazy.map { $0.isControl ? $0.escaped(asASCII: true) : String($0) }.joined()
+    }
+}
+
 extension Unicode.Scalar {
     /// Whether it breaks a line, or may do something to a terminal.
     package var isControl: Bool {

@@ -103,7 +103,8 @@ public struct StallReport: Sendable, CustomStringConvertible {
     /// ``/OperationKit/OperationDiagnostics/Level/all``. Otherwise it is empty.
     public let callStack: [String]
     /// The `debugDescription` of the outermost composite around the operation, or of the operation itself if there is none.
-    /// It says what the others in there wait for.
+    /// It says what the others in there wait for. Of those in one composite that are reported together, the first has it, and the others
+    /// have a line that names the composite: in an outage there may be as many reports as lines.
     public let tree: String
 
     private let title: String
@@ -121,14 +122,21 @@ public struct StallReport: Sendable, CustomStringConvertible {
         let sentence =
             "OperationKit: “\(name)”\(remark) has not finished \(age.shortText) after its start: "
             + words.joined(separator: ", ") + "." + (origin.map { " It was started on \($0)." } ?? "")
-        let lines = tree.split(separator: "\n").map { "  \($0)" }
-        return ([sentence] + (isComposite ? lines : []) + callStack.map { "    " + $0 }).joined(separator: "\n")
+        return
+            ([sentence.onOneLine] + (isComposite ? tree.split(separator: "\n").map { "  \($0)" } : [])
+            + callStack.map { "    " + $0 }).joined(separator: "\n")
     }
 
     /// Asks the operation and those around it, so nothing may be locked. `nil` if it has finished.
     ///
-    /// Complexity: that of `debugDescription` of the outermost composite.
-    init?(_ operation: AsyncOperation, _ id: OperationID, age: Duration) {
+    /// Complexity: that of `debugDescription` of the outermost composite, unless that has been described.
+    ///
+    /// - Parameters:
+    ///   - operation: The operation.
+    ///   - id: Its identifier.
+    ///   - age: The time since its start.
+    ///   - described: The outermost composites that have been described, to which its own is added.
+    init?(_ operation: AsyncOperation, _ id: OperationID, age: Duration, described: inout Set<OperationID>) {
         if operation.isFinished { return nil }
         self.operation = id
         self.age = age
@@ -145,6 +153,8 @@ public struct StallReport: Sendable, CustomStringConvertible {
         var outermost = operation
         while let composite = outermost.enclosingComposite { outermost = composite }
         isComposite = outermost.isComposite
-        tree = outermost.debugDescription
+        tree =
+            described.insert(outermost.observationID).inserted
+            ? outermost.debugDescription : "“\(outermost.displayName)”: see an earlier report".onOneLine
     }
 }

@@ -115,9 +115,10 @@ final class StallWatcher: OperationObserver {
         let suspects = state.withLock { state in
             state.candidates.filter { $0.value.isComposite || $0.value.lastActivity <= now - threshold }
         }
+        var described: Set<OperationID> = []
         for (id, watch) in suspects.sorted(by: { ($0.value.start, $0.key) < ($1.value.start, $1.key) }) {
             // The operation is not held while the handler is called.
-            if let report = report(of: watch, id, at: now) { handler(report) }
+            if let report = report(of: watch, id, at: now, described: &described) { handler(report) }
         }
         let goesOn = state.withLock { state in
             state.isAlarmSet = state.watches.values.contains { !$0.isReported }
@@ -127,7 +128,9 @@ final class StallWatcher: OperationObserver {
         if goesOn { setAlarm(at: max(now, time.now()) + threshold / 16) }
     }
 
-    private func report(of watch: Watch, _ id: OperationID, at now: Duration) -> StallReport? {
+    private func report(
+        of watch: Watch, _ id: OperationID, at now: Duration, described: inout Set<OperationID>
+    ) -> StallReport? {
         guard let operation = watch.operation.operation else {
             ended(id)
             return nil
@@ -145,7 +148,7 @@ final class StallWatcher: OperationObserver {
             state.watches[id] = current
             return current.isReported
         }
-        return isStalled ? StallReport(operation, id, age: now - watch.start) : nil
+        return isStalled ? StallReport(operation, id, age: now - watch.start, described: &described) : nil
     }
 }
 
