@@ -32,6 +32,8 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
     /// Does nothing: `start()` begins the delay.
     public override func main() {}
 
+    override var waitDescription: String? { "waiting \(duration.shortText)" }
+
     override func startWork() {
         guard duration > .zero else { return _ = finish() }
         let deadline = timer.arm(for: self, after: duration) { ($0 as? AsyncOperation)?.finish() }

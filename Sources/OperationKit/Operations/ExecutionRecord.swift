@@ -214,5 +214,5 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
 
 /// A sentence, and a call stack below it.
 func text(_ sentence: String, above callStack: [String]) -> String {
-    ([sentence] + callStack.map { "    \($0)" }).joined(separator: "\n")
+    ([sentence.onOneLine] + callStack.map { "    \($0)" }).joined(separator: "\n")
 }

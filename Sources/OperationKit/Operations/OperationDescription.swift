@@ -72,7 +72,9 @@ extension Operation {
             let reason = (self as? AsyncOperation)?.cancellationReason as? any ReportedError
             if let remark = reason?.remark { parts.append(remark) }
         }
-        return "“\(name ?? displayName)”: " + (parts + remarks).joined(separator: ", ")
+        // The last words may be about what it waits for.
+        parts = parts[0].hasPrefix("waiting") ? remarks + parts : parts + remarks
+        return "“\(name ?? displayName)”: " + parts.joined(separator: ", ")
     }
 }
 

@@ -46,9 +46,7 @@ struct OperationTree {
     }
 
     private mutating func addLine(_ text: String) {
-        // A name may have more than one line.
-        let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
-        lines.append(String(repeating: "  ", count: depth) + line)
+        lines.append(String(repeating: "  ", count: depth) + text.onOneLine)
     }
 
     /// Leaves what is inside the current operation for later, or is on the queue.
@@ -145,14 +143,14 @@ extension QueueSnapshot {
 }
 
 extension AsyncOperation {
-    /// Says why an operation has not started, if it is no child.
+    /// Says why an operation has not started. Of a child, only the composite knows that.
     fileprivate func reasonNotStarted(_ wait: String?) -> String? {
-        if wait != nil || parent != nil { return wait }
+        if let wait { return wait }
+        if let composite = enclosingComposite { return "not started, inside “\(composite.displayName)”" }
         if let queue = KnownQueues.shared.queue(of: self) {
             let snapshot = QueueSnapshot(queue)
             return snapshot.reason(calling: "its queue “\(snapshot.name)”", wait: nil, isReady: isReady)
         }
-        if ExecutionRecording.current == .off { return nil }
-        return "not started, on no known queue"
+        return ExecutionRecording.current == .off ? nil : "not started, on no known queue"
     }
 }

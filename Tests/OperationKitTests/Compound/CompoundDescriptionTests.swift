@@ -120,6 +120,30 @@ import OperationKitTestSupport
         await finish([child], of: compound)
     }
 
+    @Test("What is known of a composite stands before what it waits for") func waitingComposite() {
+        let load = ScriptedOperation.idle("load")
+        let export = CompoundOperation(name: "export", operations: [ScriptedOperation(), ScriptedOperation()])
+        export.addDependency(load)
+        load.start()
+        let first = withoutAges(export).split(separator: "\n").first
+        #expect(first == "“export”: 0 of 2 children have ended, waiting for “load”, which is executing")
+        load.finish()
+    }
+
+    @Test("A child that has not started says what it is inside of, and a name is on one line") func childAlone() {
+        let child = ScriptedOperation("a\nb\u{1b}")
+        let compound = CompoundOperation(name: "Sync", operations: [child])
+        #expect(child.debugDescription == #"“a\nb\u{1B}”: not started, inside “Sync”"#)
+        #expect(withoutAges(compound).hasSuffix(#"“a\nb\u{1B}”: not started"#))
+    }
+
+    @Test("A delay says how long it is") func delay() {
+        let pause = DelayOperation(for: .seconds(5_000), name: "pause")
+        pause.start()
+        #expect(withoutAges(pause) == "“pause”: executing, waiting \(Duration.seconds(5_000).shortText)")
+        pause.cancel()
+    }
+
     @Test("A macro names its steps and what they wait for") func macro() async throws {
         let first = IOOperation<Int, Int>()
         first.name = "first"

@@ -214,6 +214,12 @@ import OperationKitTestSupport
         operation.start()
         await occurrence(of: waitingForDatabase)
         #expect(operation.debugDescription.contains(waitingForDatabase + ", held by “holder”"))
+        let connections = ConcurrencyLimit("connections", 2)
+        let others = ["a", "b"].map { EventLog().held($0, connections) } + [ScriptedOperation("c")]
+        others[2].require(connections)
+        for other in others { other.start() }
+        #expect(others[2].debugDescription.contains("one of 2 places of “connections”, held by “a” and “b”"))
+        for other in others { other.finish() }
         holder.finish()
         await recorder.end(of: "load")
         #expect(events == ["started", "running", waitingForDatabase, "running", "finished"])

@@ -143,12 +143,13 @@ public enum ResourceError: Equatable, LocalizedError, CustomNSError, ReportedErr
         default: "\(maximum) operations wait for “\(resource)” already, and no more may."
         }
     }
+}
 
-    private func list(_ names: [String]) -> String {
-        let names = names.map { "“\($0)”" }
-        guard let last = names.last, names.count > 1 else { return names.joined() }
-        return names.dropLast().joined(separator: ", ") + " and " + last
-    }
+/// Names, as they are listed in a sentence.
+func list(_ names: [String]) -> String {
+    let names = names.map { "“\($0)”" }
+    guard let last = names.last, names.count > 1 else { return names.joined() }
+    return names.dropLast().joined(separator: ", ") + " and " + last
 }
 
 /// The resources and circuit breakers that one operation requires, as a value.

@@ -256,18 +256,17 @@ final class ResourceLease: StartGate, StartLease {
         }
         let parts = missing.map { entry in
             let resource = request.resource(entry.resource)
-            return namesHolders ? resource.title + entry.remark(of: resource) : resource.title
+            return namesHolders ? resource.title + entry.remark : resource.title
         }
         return "waiting for " + parts.joined(separator: ", and for ")
     }
 }
 
 extension MissingResource<AsyncOperation> {
-    /// Which operations have the resource, if that says something: of the others, any may be the first to end.
-    fileprivate func remark(of resource: OperationResource) -> String {
+    /// Which operations have the resource: of three at most. Permits of a rate limit are used, and nothing has them.
+    fileprivate var remark: String {
         if let first { return ", after “\(first.displayName)”" }
-        guard resource is ExclusiveAccess, !holders.isEmpty else { return "" }
-        return ", held by " + holders.map { "“\($0.displayName)”" }.sorted().joined(separator: " and ")
+        return holders.isEmpty ? "" : ", held by " + list(holders.map(\.displayName).sorted())
     }
 }
 
