@@ -153,13 +153,6 @@ extension Trial {
         }
     }
 
-    func startTwice() throws {
-        let operation = try makeOperation()
-        countEnds(of: operation, "It was started twice")
-        for _ in 0..<2 { _ = Starter(operation) }
-        if !waitForEnd(operation) { found(.finishes, "It was started twice, and did not finish within \(seconds).") }
-    }
-
     func cancelAfterEnd() throws {
         let operation = try makeOperation()
         countEnds(of: operation, "It was cancelled after its end")

@@ -43,7 +43,6 @@ final class Trial {
         if previousIsOurs {
             perform("it is cancelled at the moment at which its work begins", cancelAsWorkBegins)
             perform("it is finished from outside while it works", finishFromOutside)
-            perform("it is started twice", startTwice)
         }
         perform("it is cancelled after its end", cancelAfterEnd)
         perform("everything else releases it") { try release(mayBeCancelledBefore: mayBeQueued) }
