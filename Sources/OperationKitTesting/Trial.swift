@@ -244,7 +244,7 @@ final class Trial {
 
     /// The tree of a composite that hangs.
     func unfinished(_ operation: Operation) -> String {
-        guard operation is CompoundOperation || operation is any OutputOperation else { return "" }
+        guard operation is AsyncOperation else { return "" }
         let lines = operation.debugDescription.split(separator: "\n")
         return lines.count > 1 ? "\n" + lines.map { "  \($0)" }.joined(separator: "\n") + "\n" : ""
     }

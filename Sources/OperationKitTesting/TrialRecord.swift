@@ -107,8 +107,8 @@ final class TrialRecord: @unchecked Sendable {
         // The thread may wait for a second without a sign. Patience is twenty times as long then.
         let limit = max(limit, .milliseconds(100))
         while let seen = pulseWithoutAnother(for: limit / 8) {
-            let goesOn = Patience.wait(limit) { condition.withLock { isOver || pulseCount != seen } }
-            if !goesOn { leaveBehind(seen) }
+            _ = Patience.wait(limit) { condition.withLock { isOver || pulseCount != seen } }
+            leaveBehind(seen)
         }
         return condition.withLock {
             OperationContract.Report(
