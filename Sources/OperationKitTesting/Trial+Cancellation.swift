@@ -41,7 +41,7 @@ extension Trial {
     }
 
     /// Whether something inside a composite executes. `true` for any other operation.
-    private func isAnyChildExecuting(of operation: Operation) -> Bool {
+    func isAnyChildExecuting(of operation: Operation) -> Bool {
         let unfinished = (operation as? AsyncOperation)?.unfinishedChildren(atMost: 16)
         return unfinished?.children.contains { $0.operation.isExecuting } ?? true
     }

@@ -140,7 +140,9 @@ extension Trial {
     func finishFromOutside() throws {
         guard let operation = try makeOperation() as? AsyncOperation else { return }
         _ = Starter(operation)
-        guard eventually({ operation.isExecuting || operation.isFinished }) else { return }
+        guard eventually({ operation.isFinished || operation.isExecuting && isAnyChildExecuting(of: operation) }) else {
+            return
+        }
         let question = TrialRecord.Question(rule: .finishesWhenCancelled) {
             "It was finished by other code while it worked, and that did not return within \($0)."
         }

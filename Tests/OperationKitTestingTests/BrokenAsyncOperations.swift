@@ -53,6 +53,17 @@ final class NotStopping: AsyncOperation, @unchecked Sendable {
     }
 }
 
+/// Ends when the compound around it is cancelled, and not when other code finishes that.
+final class LookingAtItsCompound: AsyncOperation, @unchecked Sendable {
+    override func main() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) { if !self.isCancelled { self.finish() } }
+    }
+
+    override func didCancel() {
+        if enclosingComposite?.isCancelled == true { finish(withError: CancellationError()) }
+    }
+}
+
 /// Waits in its hook for work that has noticed the cancellation, and says nothing.
 final class WaitingInCancel: AsyncOperation, @unchecked Sendable {
     private let workHasEnded = DispatchSemaphore(value: 0)

@@ -65,6 +65,7 @@ struct OperationContractTests {
             (.doesNotWorkWhenCancelledBefore, { WorkingWhenCancelledBefore() }),
             (.finishesWhenCancelled, { ForgettingAfterCancellation() }), (.finishesWhenCancelled, { NotStopping() }),
             (.finishesWhenCancelled, { LosingLateCancellations(losesAll: true) }),
+            (.finishesWhenCancelled, { Preparing { LookingAtItsCompound() } }),
             (.survivesRaces, { Racing() }), (.survivesRaces, { LosingLateCancellations(losesAll: false) }),
             (.isReleased, { Leaking() }), (.isReleased, { LeakingWhenCancelled() }),
             (.isReleased, { LeakingWhenCancelledBefore() }), (.isReleased, { KeptUntilItsEnd() }),
