@@ -157,13 +157,12 @@ extension TimelineCauses {
             let isNew = visited.insert(moment).inserted
             switch moment {
             case .end(let position):
-                time = min(time, ends[position])
                 if let child = lastChildren[position], !visited.contains(.end(child)) {
                     append(position, (.children(last: id(child)), ends[child], .end(child)))
                 } else {
                     next = .start(position)
                 }
-            case .start(let position) where isNew && starts[position] != nil: followStart(of: position)
+            case .start(let position) where isNew: followStart(of: position)
             case .start(let position): append(position, unknownCause, begins: starts[position])
             }
         }
@@ -200,7 +199,7 @@ extension TimelineCauses {
         case .start(let position):
             dependencies(of: position).map(Moment.end) + (index.parents[position].map { [.start($0)] } ?? [])
         case .end(let position):
-            starts[position] == nil ? [] : [.start(position)] + index.children[position].map(Moment.end)
+            [.start(position)] + index.children[position].map(Moment.end)
         }
     }
 }

@@ -65,11 +65,10 @@ extension OperationTimeline {
 
 extension TimelineCauses {
     fileprivate var failedCount: Int {
+        // The error of a composite is that of what is inside it.
         entries.indices.count { position in
-            guard entries[position].outcome?.name == "failed" else { return false }
-            // The error of a composite is that of what is inside it.
-            return !entries[position].isComposite
-                || index.children[position].allSatisfy { entries[$0].outcome?.error == nil }
+            entries[position].outcome?.name == "failed"
+                && index.children[position].allSatisfy { entries[$0].outcome?.error == nil }
         }
     }
 
