@@ -73,6 +73,20 @@ final class AnnouncingUnderLock: Operation, @unchecked Sendable {
     }
 }
 
+/// Takes its end back when it is cancelled while it works.
+final class GoingBackWhenCancelled: ForeignOperation, @unchecked Sendable {
+    override func cancel() {
+        let wasExecuting = isExecuting
+        super.cancel()
+        if wasExecuting { lock.withLock { state = .executing } }
+    }
+}
+
+/// Goes on executing once it has finished.
+final class ExecutingAfterItsEnd: ForeignOperation, @unchecked Sendable {
+    override var isExecuting: Bool { lock.withLock { state != .ready } }
+}
+
 /// Calls its completion block by itself.
 final class EndingTwice: ForeignOperation, @unchecked Sendable {
     override func finish() {
@@ -94,6 +108,26 @@ final class EndingTwiceWhenCancelled: ForeignOperation, @unchecked Sendable {
     override func start() {
         Self.blockLock.withLock { unsafe Self.block.take() }?()
         super.start()
+    }
+}
+
+/// Calls its completion block a second time when it is cancelled for the second time after its end.
+final class EndingTwiceAfterItsEnd: ForeignOperation, @unchecked Sendable {
+    private var block: (() -> Void)?
+    private var lateCancellationCount = 0
+
+    override func finish() {
+        lock.withLock { block = block ?? completionBlock }
+        super.finish()
+    }
+
+    override func cancel() {
+        super.cancel()
+        let isSecond = lock.withLock { () -> Bool in
+            if state == .finished { lateCancellationCount += 1 }
+            return lateCancellationCount == 2
+        }
+        if isSecond { block?() }
     }
 }
 

@@ -58,6 +58,13 @@ final class NeverFinishing: ForeignOperation, @unchecked Sendable {
     override func work() {}
 }
 
+/// Loses its end if it is started on a queue.
+final class NeverFinishingOnQueue: ForeignOperation, @unchecked Sendable {
+    override func work() {
+        if OperationQueue.current == nil { super.work() }
+    }
+}
+
 /// Waits for something that does not come.
 final class NeverReady: ForeignOperation, @unchecked Sendable {
     override var isReady: Bool { false }
@@ -142,6 +149,32 @@ final class NotMarking: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Does not hear of a cancellation while it works, and works on until it was asked often whether it has finished: more often than a trial
+/// waits for a mark.
+final class NotMarkingWhileWorking: ForeignOperation, @unchecked Sendable {
+    private var hasLostCancellation = false
+    private var lookCount = 0
+
+    override func cancel() {
+        if isExecuting { lock.withLock { hasLostCancellation = true } } else { super.cancel() }
+    }
+
+    override func work() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) {
+            if !self.lock.withLock({ self.hasLostCancellation }) { self.finish() }
+        }
+    }
+
+    override var isFinished: Bool {
+        let isEnough = lock.withLock { () -> Bool in
+            if hasLostCancellation { lookCount += 1 }
+            return lookCount == 150
+        }
+        if isEnough { DispatchQueue.global().async { self.finish() } }
+        return super.isFinished
+    }
+}
+
 /// Returns from `start()` when it is cancelled, and never finishes.
 final class DeafWhenCancelledBefore: ForeignOperation, @unchecked Sendable {
     override func start() {
@@ -157,8 +190,14 @@ final class FinishingInCancel: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Works after a cancellation, on a queue or if it is started by hand.
 final class WorkingWhenCancelledBefore: ForeignOperation, @unchecked Sendable {
+    private let isOnQueue: Bool
+
+    init(onQueue: Bool) { isOnQueue = onQueue }
+
     override func start() {
+        if isCancelled, (OperationQueue.current == nil) == isOnQueue { return finish() }
         announcing("isExecuting") { lock.withLock { state = .executing } }
         work()
     }
@@ -175,13 +214,13 @@ final class ForgettingAfterCancellation: ForeignOperation, @unchecked Sendable {
     }
 }
 
-/// What its work leaves behind keeps it.
+/// What its work leaves behind keeps it, unless that is cancelled.
 final class Leaking: ForeignOperation, @unchecked Sendable {
     nonisolated(unsafe) static var kept: [Operation] = []
     static let keptLock = NSLock()
-    override func work() {
-        Self.keptLock.withLock { unsafe Self.kept.append(self) }
-        super.work()
+    override func finish() {
+        if !isCancelled { Self.keptLock.withLock { unsafe Self.kept.append(self) } }
+        super.finish()
     }
 }
 
@@ -272,6 +311,16 @@ final class LosingLateCancellations: ForeignOperation, @unchecked Sendable {
 
     override func finish() {
         if !lock.withLock({ isLost }) { super.finish() }
+    }
+}
+
+/// Waits for something that does not come if it is cancelled in the second half of its `main()`.
+final class BlockingAfterLateCancellation: Operation, @unchecked Sendable {
+    override func main() {
+        Thread.sleep(forTimeInterval: 0.03)
+        if isCancelled { return }
+        Thread.sleep(forTimeInterval: 0.03)
+        if isCancelled { DispatchSemaphore(value: 0).wait() }
     }
 }
 

@@ -31,6 +31,7 @@ enum CorrectOperations {
         { AsyncBlockOperation { finish in DispatchQueue.global().async { finish() } } },
         { ThrowingBlockOperation {} }, { IOBlockOperation<Int, Int> { $0 }.with(input: 1) },
         { TaskOperation { try await Task.sleep(for: .milliseconds(2)) } },
+        { TaskOperation { try await Task.sleep(for: .milliseconds(250)) } },
         { IOTaskOperation<Int, Int> { $0 }.with(input: 1) },
         { CompoundOperation(operations: [AsyncOperation(), BlockOperation {}, TaskOperation { 1 }]) },
         { Preparing { Echo().with(input: 1) } }, { Preparing { ForeignOperation() } }, { OnlyMain() },

@@ -39,6 +39,24 @@ struct TrialTests {
         #expect(report.situations == ["not tried: what is left, because the task was cancelled"])
         #expect(report.operationCount == 0 && report.violations.isEmpty, "\(report)")
     }
+
+    @Test("An error of the closure is reported without the advice to make the operation there")
+    func throwingClosure() async {
+        struct NoServer: Error {}
+        let report = await OperationContract.report { throw NoServer() }
+        #expect(report.violations.map(\.description) == ["The closure threw an error: NoServer()."])
+    }
+
+    @Test("A report says what was tried, with the seed")
+    func report() async {
+        let report = await OperationContract.report(rounds: 4, seed: 7) { EndingAtOnce() }
+        #expect(report.seed == 7)
+        #expect(report.operationCount > 10)
+        #expect(report.situations.contains { $0.hasPrefix("not tried: cancelling it while it works") })
+        #expect(report.description.contains("seed 7"))
+        #expect(OperationContract.Rule.allCases.allSatisfy { !$0.advice.isEmpty })
+    }
+
     @Test("A watch that has looked for a while pauses between its looks")
     func watchPauses() async {
         let operation = Watched()
