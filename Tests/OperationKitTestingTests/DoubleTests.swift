@@ -1,5 +1,6 @@
 import OperationKitTestSupport
 
+@testable import OperationKit
 @testable import OperationKitTesting
 
 @Suite("Doubles", .timeLimit(.minutes(10)))
@@ -24,8 +25,7 @@ struct DoubleTests {
         // The hook is called once main() has returned, on its thread.
         await eventually("the hook is not called") { load.calls == [.main, .didCancel] }
         if ignores { load.finish() }
-        let result = await Result { try await load.finished() }
-        #expect(((try? result.get()) != nil) == ignores)
+        #expect(((try? await load.finished()) != nil) == ignores)
     }
 
     @Test("A manual clock drives timeouts") func manualClock() async throws {
@@ -261,14 +261,19 @@ struct DoubleTests {
         }
     }
 
-    @Test("A report that cannot be written is thrown nevertheless")
-    func unwritable() async {
-        await #expect(processExitsWith: .success) {
-            makeStandardErrorUnwritable()
+    @Test("A report is written, or else thrown, and nothing watches after it", arguments: [true, false])
+    func written(isWritable: Bool) async throws {
+        let result = try await #require(processExitsWith: .success, observing: [\.standardErrorContent]) {
+            [isWritable] in
+            if !isWritable { makeStandardErrorUnwritable() }
             await #expect(throws: HangError.self) {
                 try await withHangReport(after: .milliseconds(1)) { await Gate().opened() }
             }
+            #expect(!ObserverList.isObserving)
         }
+        let printed = String(decoding: result.standardErrorContent, as: UTF8.self)
+        #expect(
+            printed.contains("after 0.001 seconds. These operations have not finished:\n  none that is") == isWritable)
     }
 
     @Test("A body that ends in time gives what it returns, and what it throws")
@@ -327,12 +332,6 @@ struct DoubleTests {
             #expect(isComplete || limit < .seconds(100))
             if isComplete, !isLate { return }
         }
-    }
-}
-
-extension Result where Failure == any Error {
-    fileprivate init(_ body: () async throws -> Success) async {
-        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }
 

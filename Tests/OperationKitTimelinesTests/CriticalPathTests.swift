@@ -30,6 +30,11 @@ import OperationKitTestSupport
         #expect(OperationTimeline.plain((3, 3)).criticalPath == [step(1, .beginning, 3, 3)])
         let waiting = OperationTimeline(entries: [Entry(id: id(1), name: "a")], duration: .milliseconds(5))
         #expect(waiting.criticalPath == [step(1, .queue, 0, 5)])
+        let entries = OperationTimeline.plain((0, 3)).entries + [Entry(id: id(2), name: "not started")]
+        for entries in [entries, entries.reversed()] {
+            let timeline = OperationTimeline(entries: entries, duration: .milliseconds(5))
+            #expect(timeline.criticalPath == [step(1, .beginning, 0, 3)])
+        }
     }
 
     @Test("It goes from an operation to the dependency that ended last") func dependencies() {
@@ -38,6 +43,11 @@ import OperationKitTestSupport
         #expect(
             timeline.criticalPath == [
                 step(3, .parent(id(1)), 0, 5), step(4, .dependency(id(3)), 5, 10, waited: 1),
+            ])
+        #expect(
+            timeline.criticalPath.map(timeline.description) == [
+                "“b”: 5 ms, when “all” started its children",
+                "“c”: 5 ms, after “b”, which it depends on, then waited 1 ms",
             ])
     }
 
@@ -51,8 +61,9 @@ import OperationKitTestSupport
             timeline.criticalPath == [
                 step(3, .parent(id(1)), 0, 6), step(5, .place(in: id(1), from: id(3)), 6, 10),
             ])
-        let other = composite(limit: 3, end: 10, .child(2, "a", (0, 4)), .child(3, "b", (5, 10)))
-        #expect(other.criticalPath == [step(3, .parent(id(1)), 0, 10, waited: 5)])
+        let other = composite(
+            limit: 2, end: 10, .child(2, "a", (0, 2)), .child(3, "b", (3, 4)), .child(4, "c", (5, 10)))
+        #expect(other.criticalPath == [step(4, .parent(id(1)), 0, 10, waited: 5)])
     }
 
     @Test("It goes through very many short siblings, each in the place of the one before it") func shortSiblings() {
@@ -68,10 +79,11 @@ import OperationKitTestSupport
     @Test("It goes to the one that held the same resource during the wait") func resources() {
         let timeline = composite(
             end: 9, .child(2, "a", (0, 4)) { $0.resources = ["db"] }, .child(3, "b", (0, 6)) { $0.resources = ["net"] },
+            .child(5, "d", (0, 3)) { $0.resources = ["disk"] }, .child(6, "e", (4, 8)) { $0.resources = ["db"] },
             .child(4, "c", (1, 9)) {
                 $0.running = .milliseconds(5)
                 $0.waits = [.init(reason: "waiting for “db”", from: .milliseconds(1), to: .milliseconds(5))]
-                $0.resources = ["db", "disk"]
+                $0.resources = ["disk", "db"]
             })
         #expect(
             timeline.criticalPath == [
@@ -81,8 +93,9 @@ import OperationKitTestSupport
 
     @Test("A wait that no other operation ended is one for a condition") func conditions() {
         let timeline = composite(
-            end: 9, .child(2, "a", (0, 2)),
+            end: 9, .child(2, "a", (0, 2)) { $0.resources = ["net"] },
             .child(3, "b", (2, 9), after: [2]) {
+                $0.resources = ["net"]
                 $0.running = .milliseconds(5)
                 $0.waits = [.init(reason: "waiting for the network", from: .milliseconds(3), to: .milliseconds(5))]
             })
@@ -109,15 +122,22 @@ import OperationKitTestSupport
                     step(4, .added(to: id(3)), 4, 8, waited: 1),
                     step(3, .children(last: id(4)), 8, 9), step(2, .children(last: id(3)), 9, 10),
                 ].filter { $0.from < $0.to })
+        #expect(timeline.summary.bounds.count == 2)
     }
 
-    @Test("A dependency that ended after the start was not waited for") func lateDependency() {
+    @Test("A dependency that ended after the start was not waited for, nor one of a cancelled operation")
+    func lateDependency() {
         let timeline = OperationTimeline(entries: [
             .child(1, "slow", (0, 100)) { $0.parent = nil },
             .child(2, "removed", (0, 50), after: [1]) { $0.parent = nil },
         ])
         #expect(timeline.bound(without: OperationID(3)) == .milliseconds(100))
         #expect(timeline.criticalPath.map(\.reason) == [.beginning])
+        let cancelled = OperationTimeline(entries: [
+            .child(1, "a", (0, 5)) { $0.parent = nil },
+            .child(2, "b", (6, 7), after: [1]) { ($0.parent, $0.cancelled) = (nil, .milliseconds(3)) },
+        ])
+        #expect(cancelled.criticalPath.map(\.reason) == [.queue])
     }
 
     @Test("Steps say in words why an operation began") func explanations() {
@@ -152,18 +172,40 @@ import OperationKitTestSupport
         #expect(OperationTimeline(entries: []).summary.description.hasPrefix("0 operations\n0 s for 0 s of work"))
     }
 
+    @Test("A composite that failed counts unless something inside it did; work of no time is parallel to nothing")
+    func failures() {
+        for (inner, count) in [(OperationTimeline.Outcome?.some(.success), 1), (.failed("b"), 1), (.skipped("c"), 0)] {
+            let timeline = OperationTimeline(entries: [
+                .child(1, "all", (0, 0)) { ($0.parent, $0.isComposite, $0.outcome) = (nil, true, .failed("a")) },
+                .child(2, "part", nil) { $0.outcome = inner },
+            ])
+            #expect(timeline.summary.failedCount == count && timeline.summary.maximumParallelism == 0)
+        }
+        let summary = OperationTimeline.plain((3, 3)).summary
+        #expect(summary.maximumParallelism == 1 && summary.description.hasPrefix("1 operation\n"))
+    }
+
     @Test("A summary says what operations waited for, or what they did meanwhile") func waits() {
-        let reasons = ["sleeping for 30 ms", "evaluating its condition “wifi”", "waiting for “db”"]
+        let others = (1...8).map { "waiting for “\($0)”" }
+        let reasons = others + ["sleeping for 30 ms", "evaluating its condition “wifi”", "waiting for “db”"]
         let entries = zip(reasons, 1...).map { reason, number in
             Entry(
-                id: id(UInt64(number)), name: reason, started: .zero, running: .seconds(number), finished: .seconds(9),
+                id: id(UInt64(number)), name: reason, started: .zero, running: .seconds(number), finished: .seconds(19),
                 waits: [.init(reason: reason, from: .zero, to: .seconds(number))])
         }
         let lines = OperationTimeline(entries: entries).summary.description.split(separator: "\n")
+        let waits = lines.filter { $0.hasPrefix("waited") }
         #expect(
-            lines.filter { $0.hasPrefix("waited") } == [
-                "waited 3 s for “db”", "waited 2 s while evaluating its condition “wifi”",
-                "waited 1 s while sleeping for 30 ms",
-            ])
+            waits.count == 8
+                && waits.prefix(3) == [
+                    "waited 11 s for “db”", "waited 10 s while evaluating its condition “wifi”",
+                    "waited 9 s while sleeping for 30 ms",
+                ])
+        #expect(lines.contains("… and for 3 other reasons"))
+        let late = composite(end: 9, .child(2, "late", (5, 9)) { $0.added = .milliseconds(4) })
+        let queued = OperationTimeline(entries: [
+            .child(1, "a", (0, 2)) { $0.parent = nil }, .child(2, "b", (3, 4), after: [1]) { $0.parent = nil },
+        ])
+        #expect([late, queued].map { $0.summary.waiting.map(\.duration) } == [[.milliseconds(1)], [.milliseconds(1)]])
     }
 }

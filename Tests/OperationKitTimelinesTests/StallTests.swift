@@ -11,9 +11,9 @@ import OperationKitTestSupport
         let upload = stalls.watch(ScriptedOperation.idle("upload"))
         upload.start()
         let report = try #require(await stalls.report())
-        #expect(
-            StalledOperations.text(report)
-                == "OperationKit: “upload” (ScriptedOperation) has not finished 30 s after its start: executing.")
+        let origin = report.origin.map { " It was started on \($0)." } ?? ""
+        let sentence = "OperationKit: “upload” (ScriptedOperation) has not finished 30 s after its start: executing."
+        #expect(report.description.split(separator: "\n").first == "\(sentence)\(origin)")
         #expect(report.operation == upload.observationID && report.age == .seconds(30) && !report.isCancelled)
         await stalls.settle()
         #expect(stalls.names == ["upload"])
@@ -51,6 +51,19 @@ import OperationKitTestSupport
         #expect(stalls.watcher.count == 0)
         await stalls.settle()
         #expect(stalls.names.isEmpty)
+    }
+
+    @Test("Operations that start all the time put off no report, and nothing is looked at once all others have ended")
+    func looks() async {
+        let upload = stalls.watch(ScriptedOperation.idle("upload"))
+        upload.start()
+        await eventually("it is not reported") {
+            stalls.watch(ScriptedOperation("one")).start()
+            stalls.clock.advance(by: StalledOperations.interval / 2)
+            return stalls.names == ["upload"]
+        }
+        await stalls.pass { stalls.watcher.state.withLock { !$0.isAlarmSet } }
+        upload.finish()
     }
 
     @Test("The report of a composite without children says what it waits for") func betweenAttempts() async throws {
@@ -263,6 +276,7 @@ import OperationKitTestSupport
                 operation.start()
             }
             await operations.expectAllReleased()
+            await stalls.pass { watcher.count == 1 }
             watcher.stop()
             let late = ScriptedOperation.idle("late")
             late.addObserver(watcher)

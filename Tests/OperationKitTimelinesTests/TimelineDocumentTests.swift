@@ -59,6 +59,13 @@ import FoundationXML
         let arrows = try trace(chain).filter { $0.name == "critical path" }
         #expect(arrows.map(\.ph) == ["s", "f"] && arrows[0].tid == 1 && arrows[1].ts == 1_000)
         #expect(try trace(.plain((0, 1))).contains { $0.dur == 1_000 })
+        let parts = [
+            #""otherData":{"droppedOperations":2,"startMillisecondsSince1970":1750000000250}"#,
+            #""error":"1 of 6 operations failed"},"cat":"composite","dur":3000000.0"#,
+            #""outcome":"failed","error":"no <connection>","not started for":"1 s","depends on":"login","held":"db"}"#,
+            #"{"id":8,"type":"Operation","outcome":"none"},"cat":"operation""#, #""cat":"waiting","dur":500000.0"#,
+        ]
+        #expect(parts.filter { !OperationTimeline.sample.chromeTrace.contains($0) } == [])
     }
 
     private let chain = OperationTimeline(entries: [

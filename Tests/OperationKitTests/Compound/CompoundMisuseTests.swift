@@ -88,6 +88,7 @@ import OperationKitTestSupport
         let compound = CompoundOperation(operations: [child, other], maxConcurrentOperationCount: 1)
         compound.start()
         try await other.finished()
+        #expect(compound.debugDescription.contains(": not ready by itself"))
         if isCancelled { compound.cancel() }
         #expect(!compound.isFinished)
         child.willChangeValue(forKey: "isReady")

@@ -275,6 +275,7 @@ private func finishAfterSuperMain() {
                 operation.start()
                 let finished = ScriptedOperation()
                 finished.start()
+                precondition(OperationDiagnostics.level == .all)
                 precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [operation])
                 precondition(OperationDiagnostics.operations(executingLongerThan: .seconds(1_000)) == [])
                 precondition(OperationDiagnostics.callStack(of: operation).count > 1)

@@ -23,11 +23,15 @@ import OperationKitTestSupport
         #expect(operation.debugDescription == "“a”: ready, but the limit of 1 of its queue “uploads” is reached")
         queue.isSuspended = true
         #expect(operation.debugDescription == "“a”: ready, but its queue “uploads” is suspended")
-        let (second, third) = (ScriptedOperation("second"), ScriptedOperation("third"))
+        let (second, third) = (ScriptedOperation.idle("second"), ScriptedOperation("third"))
         for other in [second, third] { operation.addDependency(other) }
         #expect(operation.debugDescription == "“a”: waiting for “second” and 1 more, which has not been started")
-        for other in [second, third] { other.start() }
-        first.finish()
+        // What has started does not wait for its dependencies any more.
+        second.addDependency(third)
+        second.start()
+        #expect(withoutAges(operation) == "“a”: waiting for “second” and 1 more, which is executing")
+        third.start()
+        for other in [first, second] { other.finish() }
         queue.isSuspended = false
         try? await operation.finished()
         #expect(operation.debugDescription == "“a”: finished")
