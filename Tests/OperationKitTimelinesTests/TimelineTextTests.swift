@@ -71,6 +71,17 @@ import OperationKitTestSupport
         #expect(!OperationTimeline.wide(3).text(maximumRows: 4).contains("…"))
     }
 
+    @Test("What has failed or still executes has a row before what has succeeded, or waits") func trouble() {
+        var entries = OperationTimeline.wide(300).entries
+        (entries[100].outcome, entries[100].finished) = (nil, nil)
+        (entries[150].started, entries[150].running) = (nil, nil)
+        (entries[150].outcome, entries[150].finished) = (nil, nil)
+        (entries[200].outcome, entries[250].outcome) = (.failed("first"), .skipped("second"))
+        let text = OperationTimeline(entries: entries).text(maximumRows: 4)
+        let names = [1, 100, 150, 200, 250].filter { text.contains(entries[$0].name + " ") }
+        #expect(names == [1, 100, 200])
+    }
+
     @Test("Labels don't touch marks and bars, and work that takes no time takes a cell") func zeroDurations() {
         let lines = OperationTimeline.plain((0, 0), (4, 4)).text(columns: 30).split(separator: "\n")
         #expect(lines[0] == "operation 1   █" && lines[1] == "operation 2 ◆ " + String(repeating: " ", count: 15) + "█")

@@ -12,7 +12,7 @@ extension OperationTimeline {
     ///
     /// - Parameters:
     ///   - maximumRows: How many operations have a task. Mermaid refuses texts of more than 50,000 characters. If
-    ///     there are more operations, outer ones come before inner ones and earlier ones before later ones, and a
+    ///     there are more operations, outer ones come before inner ones, then those that failed or still execute, then earlier ones, and a
     ///     last task says how many others there are.
     ///   - title: The title of the chart.
     /// - Returns: The text of the chart, without the fence of a block of code.

@@ -13,8 +13,9 @@ extension OperationTimeline {
     /// right, composites are thin bars above their children. What is on the critical path has a frame, and a line leads
     /// from each step of it to the next one. Pointing at a bar shows what is known of the operation.
     ///
-    /// If there are more operations than rows, outer ones have rows rather than inner ones, and earlier ones rather than
-    /// later ones, and a line says how many others there are. What would be narrower than a pixel is drawn as a pixel.
+    /// If there are more operations than rows, outer ones have rows rather than inner ones, those that failed or still execute rather
+    /// than others, and earlier ones rather than later ones, and a line says how many others there are. What would be narrower than a pixel
+    /// is drawn as a pixel.
     ///
     /// Complexity: O(n log n) in the entries.
     ///

@@ -21,8 +21,8 @@ extension OperationTimeline {
     ///
     /// - Parameters:
     ///   - columns: How wide a line may be. Below 20 it counts as 20.
-    ///   - maximumRows: How many operations there are lines for. If there are more, outer ones come before inner ones
-    ///     and earlier ones before later ones, and a line says how many others there are.
+    ///   - maximumRows: How many operations there are lines for. If there are more, outer ones come before inner ones,
+    ///     then those that failed or still execute, then earlier ones, and a line says how many others there are.
     ///   - colors: Whether the escape sequences of a terminal color the bars.
     ///   - end: The time at the right end. By default that is the end of this timeline; give two timelines the same
     ///     one to compare them.

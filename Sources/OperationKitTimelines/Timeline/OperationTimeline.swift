@@ -177,13 +177,17 @@ struct TimelineIndex: Sendable {
         return fromRoot.prefix(1) + fromRoot.dropFirst().prefix { depths[$0] > depths[root] }
     }
 
-    /// At most some entries to draw: outer ones rather than what is inside them, earlier ones rather than later ones.
+    /// At most some entries to draw: outer ones rather than what is inside them, those that have failed or still execute rather than
+    /// others, earlier ones rather than later ones.
     ///
     /// - Parameter maximum: How many entries there is room for. Below 1 it counts as 1.
     /// - Returns: The positions in the order in which they are drawn. The parent of each is among them.
     func selection(atMost maximum: Int) -> [Int] {
         // The sort is stable.
-        let chosen = Set(order.sorted { depths[$0] < depths[$1] }.prefix(max(1, maximum)))
+        let ranks = zip(depths, entries).map {
+            2 * $0 + ($1.isUnfinished && $1.begin != nil || $1.outcome?.name == "failed" ? 0 : 1)
+        }
+        let chosen = Set(order.sorted { ranks[$0] < ranks[$1] }.prefix(max(1, maximum)))
         return order.filter(chosen.contains)
     }
 }
