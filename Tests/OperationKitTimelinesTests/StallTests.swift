@@ -105,7 +105,7 @@ import OperationKitTestSupport
 
     @Test("Of children that stall together the first has the tree of their composite in its report")
     func together() async throws {
-        let children = ["a\nb\u{1b}", "c"].map { ScriptedOperation.idle($0) }
+        let children = (0..<2).map { _ in ScriptedOperation.idle("a\nb\u{1b}") }
         let compound = stalls.watch(CompoundOperation(name: "Sync", operations: children))
         compound.start()
         await stalls.watched(3)
