@@ -60,7 +60,7 @@ public struct DownloadOutput: Sendable {
 /// See ``RequestOperation`` for how it ends.
 public final class DownloadTaskOperation: RequestOperation<DownloadOutput>, @unchecked Sendable {
     /// Where the file is put. A file that is there is replaced at the end, unless the server has none to send. A folder, a
-    /// device, a pipe or a loop of symbolic links that is there is not: the operation ends with
+    /// device, a pipe, a loop of symbolic links, or a link that the system forbids to follow is not: the operation ends with
     /// ``DownloadError/cannotWrite(_:error:)`` before anything is sent.
     public let destination: URL
 

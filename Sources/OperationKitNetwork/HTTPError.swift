@@ -72,9 +72,10 @@ enum RequestName {
         components.password = nil
         components.query = nil
         components.fragment = nil
-        let text = components.scheme == "data" ? "data:" : components.string ?? ""
+        let isData = components.scheme?.lowercased() == "data"
+        let text = "\(method) " + (isData ? "data:" : components.string ?? "")
         let start = Substring(text.unicodeScalars.prefix(longest))
-        return "\(method) \(start)" + (start.endIndex < text.endIndex ? "…" : "")
+        return start.endIndex < text.endIndex ? start + "…" : text
     }
 }
 

@@ -77,7 +77,7 @@ final class PartialFile: @unchecked Sendable {
     private static func problem(of destination: URL) -> POSIXErrorCode? {
         guard destination.isFileURL else { return .EINVAL }
         // Behind a symbolic link, too: that of `/dev/stdout` leads to what is no file.
-        // What may not be looked at is not written to: the system may forbid to follow the link of another user.
+        // The system may forbid to follow the link of another user.
         guard let status = status(of: destination) else { return errno == ENOENT ? nil : lastCode }
         switch status.st_mode & S_IFMT {
         case S_IFREG: return nil

@@ -35,7 +35,7 @@ struct PreparedLaunch {
     private let variables: [[CChar]]?
     private let directory: String?
     private var streams: [Descriptor] = []
-    private var files: [Descriptor] = []
+    private var files: [(file: Descriptor, path: String)] = []
     private var input: InputPipe?
     private var outputs: [OutputPipe] = []
     private let queue = DispatchQueue(label: "OperationKit.process")
@@ -75,8 +75,8 @@ struct PreparedLaunch {
                 guard url.isLocal else { throw .invalidOutput(command: command, path: "\(url)", code: EINVAL) }
                 let file = try Descriptor(opening: url.path, O_WRONLY | O_CREAT, command: command)
                 // Both streams have one place in a file, or they would overwrite what the other one has written.
-                streams.append(files.first { $0.isSameFile(as: file) } ?? file)
-                files.append(file)
+                streams.append(files.first { $0.file.isSameFile(as: file) }?.file ?? file)
+                files.append((file, url.path))
             case .captured, .lines:
                 let pipe = try Pipe(ourEnd: 0, command: command)
                 streams.append(pipe.writing)
@@ -91,8 +91,10 @@ struct PreparedLaunch {
     /// - Returns: The program, which is to be given to the ``ProcessMonitor``.
     /// - Throws: A ``ProcessError``. Nothing was started then.
     func start(ended: @escaping @Sendable (ProcessEnd) -> Void) throws(ProcessError) -> ChildProcess {
-        // Not before everything else has succeeded. What is no regular file can't be emptied.
-        for file in files { ftruncate(file.number, 0) }
+        // Not before everything else has succeeded. It fails with `EINVAL` for anything but a regular file.
+        for (file, path) in files where ftruncate(file.number, 0) != 0 && errno != EINVAL {
+            throw .invalidOutput(command: command, path: path, code: errno)
+        }
         var processID: pid_t = 0
         let started = ContinuousClock.now
         let code = unsafe withCStrings(arguments) { arguments in

@@ -87,7 +87,10 @@ struct RedirectionTests {
         ]
         _ = try await queue.run(DataTaskOperation(request))
         let first = server.requests.last?.headers
-        #expect(first?["authorization"] == "secret" && first?["host"] == "own")
+        #expect(first?["authorization"] == "secret")
+        #if os(Linux)
+        #expect(first?["host"] == "own")
+        #endif
         #expect(other.requests.map(\.body) == [data, Data()])
         #expect(other.requests.allSatisfy { $0.headers["authorization"] == nil && $0.headers["cookie"] == nil })
         #expect(other.requests.allSatisfy { $0.headers["host"] == "127.0.0.1:\(other.port)" })

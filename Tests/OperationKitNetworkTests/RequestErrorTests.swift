@@ -58,8 +58,9 @@ struct RequestErrorTests {
         let long = try #require(URL(string: "https://example.com/" + String(repeating: "x", count: 10_000)))
         let name = try #require(DataTaskOperation(long).name)
         #expect(name.hasPrefix("GET https://example.com/xx") && name.hasSuffix("xx…") && name.count < 600)
-        let data = try #require(URL(string: "data:,secret"))
-        #expect(DataTaskOperation(data).name == "GET data:")
+        for text in ["data:,secret", "DATA:,secret"] {
+            #expect(DataTaskOperation(try #require(URL(string: text))).name == "GET data:")
+        }
     }
 
     @Test("The error of a child is spelled out with that of its request inside")
@@ -117,7 +118,9 @@ struct RequestErrorTests {
         try await queue.run(DataTaskOperation(request))
         #expect(server.requests.map(\.method) == ["M-SEARCH.!#$%&'*+^_`|~9"])
         #expect(server.requests.first?.headers["x-!#$%&'*+.^_`|~9"] == "a\tb: c")
+        #if os(Linux)
         #expect(server.requests.first?.headers["empty"]?.isEmpty == true)
+        #endif
     }
 
     @Test("A request for a header has no body, for which the server would wait", arguments: 0..<3)

@@ -127,7 +127,7 @@ struct ProcessOperationTests {
         #expect(try [url, errors].map { try String(contentsOf: $0, encoding: .utf8) } == ["again\n", "lost\n"])
     }
 
-    @Test("A file is left as it was if something else keeps the program from being started")
+    @Test("A file is left as it was if another one can't be opened")
     func keptFile() async throws {
         let url = folder.url.appendingPathComponent("log")
         try Data("kept".utf8).write(to: url)
