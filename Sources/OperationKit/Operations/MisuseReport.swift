@@ -44,15 +44,21 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
 /// Writes a line. One that cannot be written is lost: the `write(_:)` of Foundation would end the program, and so would the signal of
 /// a pipe without a reader.
 package func writeToStandardError(_ line: String) {
-    var (signals, previous, pending, number) = (sigset_t(), sigset_t(), sigset_t(), Int32(0))
+    #if canImport(Darwin)
+    // There, the signal goes to any thread.
+    fcntl(STDERR_FILENO, F_SETNOSIGPIPE, 1)
+    #else
+    var (signals, previous, time) = (sigset_t(), sigset_t(), timespec())
     unsafe sigemptyset(&signals)
     unsafe sigaddset(&signals, SIGPIPE)
     unsafe pthread_sigmask(SIG_BLOCK, &signals, &previous)
+    defer {
+        // The signal goes to this thread, and is taken if it has come.
+        unsafe sigtimedwait(&signals, nil, &time)
+        unsafe pthread_sigmask(SIG_SETMASK, &previous, nil)
+    }
+    #endif
     try? FileHandle.standardError.write(contentsOf: Data("\(line)\n".utf8))
-    // The signal is this thread's, and is taken while it is blocked.
-    unsafe sigpending(&pending)
-    if unsafe sigismember(&pending, SIGPIPE) == 1 { unsafe sigwait(&signals, &number) }
-    unsafe pthread_sigmask(SIG_SETMASK, &previous, nil)
 }
 
 /// Hands reports to the handler, one after the other.

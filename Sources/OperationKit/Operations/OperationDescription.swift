@@ -42,8 +42,8 @@ extension Operation {
                 (state.status(of: operation, at: now), state.awaitedGate, state.gates?.helper)
             }
             guard case .executing(let age) = status else { return status }
-            if let wait = operation.waitDescription { return .waiting(wait, age) }
             if let gate { return gate.waitDescription(namesHolders: true).map { .waiting($0, age) } ?? status }
+            if let wait = operation.waitDescription { return .waiting(wait, age) }
             // What the operation waits for in the meantime, such as a resource for an attempt.
             guard case .waiting(let wait, _)? = helper?.status(at: now) else { return status }
             return .waiting(wait, age)
@@ -72,8 +72,8 @@ extension Operation {
             let reason = (self as? AsyncOperation)?.cancellationReason as? any ReportedError
             if let remark = reason?.remark { parts.append(remark) }
         }
-        // The last words may be about what it waits for.
-        parts = parts[0].hasPrefix("waiting") ? remarks + parts : parts + remarks
+        // What stands behind the name of another operation would be taken for a remark on that.
+        parts = parts.contains { $0.contains("“") } ? remarks + parts : parts + remarks
         return "“\(name ?? displayName)”: " + parts.joined(separator: ", ")
     }
 }

@@ -31,6 +31,8 @@ extension OperationQueue {
     /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it.
     /// Otherwise the method returns only after the operation has finished.
     ///
+    /// Calls of one actor put their operations on the queue in the order of the calls.
+    ///
     /// - Parameter operation: An operation that was not started and is on no queue.
     /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
     ///   and has none. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.

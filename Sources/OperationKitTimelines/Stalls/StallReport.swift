@@ -23,7 +23,8 @@ extension OperationDiagnostics {
     /// ``/OperationKit/OperationDiagnostics/level-swift.type.property``. The time begins with the start, so waiting for conditions and resources counts. An operation
     /// that was cancelled, because of its `timeout` for example, and does not end is reported in the same way.
     ///
-    /// A composite is no stall of its own as long as something goes on inside it, but in the report of each operation that stalls there.
+    /// A composite is no stall of its own as long as something goes on inside it, but is described in the report of the first operation that
+    /// stalls there, and named in those of others at the same time.
     /// It is reported if it has executed for longer than the time, and for at least the time no `AsyncOperation` in it
     /// has executed and nothing in it has ended: it is suspended, for example, or what its children depend on does not end. So
     /// may be one whose only child is an operation of another class, as those are not watched: the end of one is noticed up to a

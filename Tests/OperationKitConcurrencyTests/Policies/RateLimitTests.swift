@@ -125,7 +125,7 @@ import OperationKitTestSupport
         await begun(2)
     }
 
-    @Test("An attempt uses a permit, and the operation around it none") func attempt() async {
+    @Test("An attempt uses a permit, and the operation that makes it none") func attempt() async {
         let api = RateLimit("api", 2, per: .seconds(10), clock: clock)
         let retry = RetryOperation(RetryPolicy(maximumAttempts: 1)) { _ in logged("attempt") }
         retry.require(api)

@@ -128,6 +128,20 @@ import OperationKitTestSupport
         let first = withoutAges(export).split(separator: "\n").first
         #expect(first == "“export”: 0 of 2 children have ended, waiting for “load”, which is executing")
         load.finish()
+        let database = ExclusiveAccess("database")
+        let holder = EventLog().held("import", database)
+        holder.start()
+        let copy = CompoundOperation(name: "copy", operations: [ScriptedOperation()])
+        copy.require(database)
+        copy.start()
+        #expect(copy.debugDescription.hasPrefix("“copy”: 0 of 1 children have ended, "))
+        #expect(copy.debugDescription.contains(", held by “import”\n"))
+        let pause = DelayOperation(for: .seconds(1), name: "pause")
+        pause.require(database)
+        pause.start()
+        #expect(pause.debugDescription.contains("waiting for exclusive access to “database”"))
+        for operation in [copy, pause, holder] { operation.cancel() }
+        holder.finish()
     }
 
     @Test("A child that has not started says what it is inside of, and a name is on one line") func childAlone() {

@@ -119,6 +119,7 @@ import OperationKitTestSupport
             makeStandardErrorUnwritable(byPipe: byPipe)
             for _ in 0..<2 { MisuseReporter.shared.report(.latePolicy(operation: "upload", policy: "a timeout")) }
             MisuseReporter.shared.waitForReports()
+            writeToStandardError("on this thread")
             var pending = sigset_t()
             unsafe sigpending(&pending)
             precondition(unsafe sigismember(&pending, SIGPIPE) == 0)
