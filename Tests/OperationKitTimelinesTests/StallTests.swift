@@ -53,7 +53,7 @@ import OperationKitTestSupport
         #expect(stalls.names.isEmpty)
     }
 
-    @Test("Operations that start all the time put off no report, and nothing is looked at once all others have ended")
+    @Test("Operations that start all the time put off no report, and no look follows the end of all others")
     func looks() async {
         let upload = stalls.watch(ScriptedOperation.idle("upload"))
         upload.start()

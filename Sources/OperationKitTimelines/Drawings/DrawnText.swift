@@ -46,7 +46,7 @@ extension String {
             switch scalar.properties.generalCategory {
             case .control, .lineSeparator, .paragraphSeparator: scalar.properties.isWhitespace ? " " : "\u{FFFD}"
             // Joiners are part of characters.
-            case .format where scalar != "\u{200C}" && scalar != "\u{200D}": "\u{FFFD}"
+            case .format where !scalar.properties.isJoinControl: "\u{FFFD}"
             default: nil
             }
         }
