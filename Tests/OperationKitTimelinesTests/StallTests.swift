@@ -197,17 +197,19 @@ import OperationKitTestSupport
         try await waiter.finished()
     }
 
-    @Test("Work that goes on after its timeout is reported with the timeout") func timeout() async throws {
+    @Test("Work that goes on after a timeout is reported with the timeout", arguments: [false, true])
+    func timeout(isOfCompound: Bool) async throws {
         let upload = stalls.watch(ScriptedOperation.idle("upload"))
-        upload.clock = stalls.clock
-        upload.timeout = .seconds(5)
-        upload.start()
+        let limited = isOfCompound ? CompoundOperation(operations: [upload]) : upload
+        limited.clock = stalls.clock
+        limited.timeout = .seconds(5)
+        limited.start()
         await stalls.pass { upload.isCancelled }
         #expect(stalls.names.isEmpty)
         let report = try #require(await stalls.report())
         #expect(report.isCancelled && report.exceededTimeout == .seconds(5))
         #expect(
-            StalledOperations.text(report).hasSuffix("cancelled, executing, longer than its timeout of 5.0 seconds."))
+            StalledOperations.text(report).contains("cancelled, executing, longer than the timeout of 5.0 seconds."))
         upload.finish()
     }
 

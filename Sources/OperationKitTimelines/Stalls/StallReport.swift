@@ -117,7 +117,7 @@ public struct StallReport: Sendable, CustomStringConvertible {
     public var description: String {
         let words = [
             isCancelled ? "cancelled" + (reason.map { " (\($0))" } ?? "") : nil, state,
-            exceededTimeout.map { "longer than its timeout of \($0)" },
+            exceededTimeout.map { "longer than the timeout of \($0)" },
         ].compactMap(\.self)
         let remark = title == name ? "" : " (\(title))"
         let sentence =
@@ -146,13 +146,16 @@ public struct StallReport: Sendable, CustomStringConvertible {
         type = Swift.type(of: operation)
         state = operation.activityInMessages
         isCancelled = operation.isCancelled
-        let cancellationReason = isCancelled ? operation.cancellationReason : nil
-        exceededTimeout = (cancellationReason as? OperationTimeoutError)?.timeout
-        reason = exceededTimeout == nil ? cancellationReason?.eventText : nil
         origin = OperationDiagnostics.origin(of: operation)
         callStack = OperationDiagnostics.callStack(of: operation)
         var outermost = operation
-        while let composite = outermost.enclosingComposite { outermost = composite }
+        var cancellationReason = isCancelled ? operation.cancellationReason : nil
+        while let composite = outermost.enclosingComposite {
+            outermost = composite
+            if isCancelled { cancellationReason = cancellationReason ?? composite.cancellationReason }
+        }
+        exceededTimeout = (cancellationReason as? OperationTimeoutError)?.timeout
+        reason = exceededTimeout == nil ? cancellationReason?.eventText : nil
         isComposite = outermost.isComposite
         tree =
             described.insert(outermost.observationID).inserted
