@@ -30,7 +30,6 @@ package struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
     package init() {}
 
     package var count: Int { nodes.count }
-    var isEmpty: Bool { nodes.isEmpty }
 
     /// The first element in the order, with its key.
     package var first: (key: Key, element: Element)? {
@@ -107,7 +106,7 @@ package struct IndexedHeap<Key: Comparable & Sendable, Element: Sendable> {
 }
 
 /// Identifies an element of an ``IndexedHeap``. An identifier is not used again.
-package struct HeapElementID: Hashable {
+package struct HeapElementID {
     fileprivate let slot: Int
     fileprivate let insertion: UInt64
 }

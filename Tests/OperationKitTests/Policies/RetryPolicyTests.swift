@@ -102,8 +102,6 @@ import OperationKitTestSupport
             #expect(window.total.all == events.count)
             #expect(window.total.marked == events.map(\.marked).reduce(0, +))
         }
-        window.removeAll()
-        #expect(window.total.all == 0 && window.total.marked == 0)
     }
 }
 

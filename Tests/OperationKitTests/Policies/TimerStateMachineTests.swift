@@ -129,6 +129,6 @@ import OperationKitTestSupport
             #expect(heap.first?.element == model.first?.element)
         }
         while !model.isEmpty { #expect(heap.popFirst() == model.removeFirst().element) }
-        #expect(heap.isEmpty)
+        #expect(heap.count == 0)
     }
 }

@@ -81,14 +81,13 @@ final class ForeignChildStarter: Operation, @unchecked Sendable {
     }
 
     /// Lets the queue look again after 1 ms, and again later, less and less often, until it has started this.
-    func pollReadiness(attempt: Int = 0) {
+    func pollReadiness(after delay: Int = 1) {
         if state.withLock(\.hasStarted) { return }
-        let interval = Duration.milliseconds(min(1 << min(attempt, 6), 50))
         deadline.replace {
-            ContinuousClock().timer.arm(for: self, after: interval) {
+            DeadlineTimer.continuous.arm(for: self, after: .milliseconds(delay)) {
                 guard let starter = $0 as? ForeignChildStarter else { return }
                 starter.didChangeValue(forKey: "isReady")
-                starter.pollReadiness(attempt: attempt + 1)
+                starter.pollReadiness(after: min(2 * delay, 50))
             }
         }
     }

@@ -258,13 +258,11 @@ struct ReadyQueue {
 
     /// For each priority, most urgent first.
     private var levels = [Level](repeating: Level(), count: level(of: .veryLow) + 1)
-    private(set) var count = 0
 
-    var isEmpty: Bool { count == 0 }
+    var isEmpty: Bool { first == nil }
 
     mutating func insert(_ entry: Entry, priority: Operation.QueuePriority) {
         levels[ReadyQueue.level(of: priority)].insert(entry)
-        count += 1
     }
 
     /// The slot of the first child.
@@ -273,7 +271,6 @@ struct ReadyQueue {
     /// - Returns: The slot of the first child.
     mutating func popFirst() -> Int? {
         guard let level = levels.firstIndex(where: { !$0.isEmpty }) else { return nil }
-        count -= 1
         return levels[level].popFirst()
     }
 

@@ -133,7 +133,7 @@ struct CircuitBreakerStateMachine {
     private mutating func enter(_ next: State) {
         state = next
         period += 1
-        window.removeAll()
+        window = SlidingWindow(configuration.window)
     }
 }
 
@@ -174,10 +174,5 @@ struct SlidingWindow {
     mutating func advance(to now: Duration) {
         let oldest = now.nanoseconds / part - SlidingWindow.partCount
         parts.removeAll { $0.number <= oldest }
-    }
-
-    /// Forgets everything.
-    mutating func removeAll() {
-        parts = []
     }
 }
