@@ -21,11 +21,11 @@ public import Foundation
 ///
 /// Informational answers, those with a status below 200, are passed over.
 ///
-/// Redirections are followed, up to twenty. One to another server, which is another scheme, host or port, drops `Authorization`, `Cookie`
-/// and `Host`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go along.
-/// Status 303 of any request but a HEAD, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body
-/// stay: the body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a
-/// ``TransferError``. So does a redirection without a URL.
+/// Redirections are followed, about twenty at most. One to another server, which is another scheme, host or port, drops `Authorization`,
+/// `Cookie` and `Host`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go
+/// along. Status 303 of any request but a HEAD, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body stay: the
+/// body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a ``TransferError``. So does
+/// a redirection without a URL.
 ///
 /// On Linux, the `setValue` and `addValue` of a request ignore a value with a line break, which the operation can't see. An
 /// environment variable such as `http_proxy` names a proxy there.

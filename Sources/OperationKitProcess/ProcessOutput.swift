@@ -102,8 +102,8 @@ public struct ProcessOutputDestination: Sendable {
         ProcessOutputDestination(kind: .lines(body))
     }
 
-    /// A file, which the program itself writes. It is created, or emptied if it exists: right before the system is asked to start the
-    /// program. A named pipe needs a reader beforehand.
+    /// A file, which the program itself writes. It is created if it is missing, and emptied right before the system is asked to start
+    /// the program. A named pipe needs a reader beforehand.
     ///
     /// If standard output and standard error go to the same file, it has both in the order in which they were written.
     ///

@@ -7,7 +7,7 @@ public import OperationKit
 /// let recorder = EventRecorder()
 /// let operation = recorder.observe(AsyncOperation())
 /// operation.start()
-/// // In a test: #expect(recorder.events == ["AsyncOperation: started", "AsyncOperation: running"])
+/// // In a test: #expect(recorder.events(of: "AsyncOperation") == ["started", "running", "finished"])
 /// print(recorder.events)
 /// ```
 ///

@@ -91,7 +91,7 @@ public final class HangWatch: @unchecked Sendable {
     /// The report, if the test has taken too long.
     public var error: HangError? { lock.withLock { report } }
 
-    /// Ends the watch. There is no report afterward.
+    /// Ends the watch. A report that is being made may still be written.
     public func stop() {
         stopped.open()
         lock.withLock {

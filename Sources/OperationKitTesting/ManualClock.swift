@@ -108,6 +108,8 @@ public final class ManualClock: Clock, Sendable {
     // MARK: - Advancing
 
     /// Advances the clock by a duration. See ``advance(to:)``. Calls on several threads at the same time add up.
+    ///
+    /// - Precondition: The duration is not negative.
     public func advance(by duration: Duration) {
         precondition(duration >= .zero, "A clock does not go back by \(duration).")
         advance { $0.advanced(by: duration) }

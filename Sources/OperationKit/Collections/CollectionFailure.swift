@@ -71,7 +71,7 @@ extension Sequence {
 public enum CoordinationError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The batch size is less than 1; nothing was run. `type` is the type that asked for it. Code 1.
     case invalidBatchSize(type: String, batchSize: Int)
-    /// The concurrency limit is less than 1; nothing was run. `type` is the type that asked for it. Code 2.
+    /// The concurrency limit is less than 1; nothing was run. `type` is the type, or the name of the operation, that asked for it. Code 2.
     case invalidLimit(type: String, maxConcurrentOperationCount: Int)
     /// The operation had been started before, so the coordinator left it alone. Code 3.
     case alreadyStarted(operation: String, coordinator: String)

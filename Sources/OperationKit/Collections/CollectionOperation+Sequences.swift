@@ -17,8 +17,8 @@ extension CollectionOperation {
     /// ``retryPolicy``, the sequence is read in the task of the caller, on its actor.
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
-    /// in flight have ended. These are cancelled if their method is `async`. Nothing is thrown if the end of the
-    /// sequence was reached before, or a failure has ended the run. What was read of a batch by then is neither performed nor
+    /// in flight have ended. These are cancelled if their method is `async`. Nothing is thrown if the sequence had no item for another
+    /// batch, or a failure has ended the run. What was read of a batch by then is neither performed nor
     /// reported.
     ///
     /// Where the method has a completion, and there is no ``retryPolicy``, an item that has ended is released before another one is

@@ -25,8 +25,9 @@
 /// Conformance adds all forms of a run: with a completion block, with `await`, as an operation, and over sequences of any
 /// length. To change the strategy, change the protocol in the declaration; callers stay as they are.
 ///
-/// Items are performed on threads of a dispatch queue, those of parallel types concurrently. Declare the class
-/// `Sendable`, as here: then the compiler refuses a variable that two items could change at the same time.
+/// Items are performed on threads of a dispatch queue, or in tasks if their method is `async`; those of parallel types concurrently.
+/// Declare the class `Sendable`, as here: then the compiler refuses a variable that two items could change at the same time. The options
+/// of the type, such as its ``failurePolicy``, are read when a run starts, on the thread that starts it.
 public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype {
     /// The type of one item: `String` for a type that works on collections of strings. It is inferred from the method
     /// that performs an item or a batch, so you don't declare it. Where the compiler doesn't find it, and the method is `async`,
@@ -79,9 +80,9 @@ public protocol CollectionOperation<CollectionType>: AnyObject, SendableMetatype
     ///     before this method returns, with one ``CoordinationError``, also for an empty collection, and nothing runs.
     func performOperation(on collection: [CollectionType], completion: @escaping Completion)
 
-    /// Returns the items that failed, each with its error: what to try again.
+    /// Returns the items that have an error in their slots, cancellations included, each with that error: what to try again.
     ///
-    /// The items of a failed batch all have the error of the batch.
+    /// The items of a failed batch all have the error of the batch. If the options were wrong, all items have that error.
     ///
     /// - Parameters:
     ///   - collection: The items that a run was given.

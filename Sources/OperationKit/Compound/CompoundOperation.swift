@@ -33,11 +33,10 @@ public import Foundation
 ///
 /// ## Cancellation
 ///
-/// `cancel()` cancels all children, at any depth, before it returns. No child starts its work after that; those that have not
-/// started finish without running, with their completion blocks. The compound finishes after the last child, with
-/// ``CompoundOperationError/cancelled(name:errors:reason:)``, also when it is suspended or limited to 0.
-/// Calling `finish(withError:)` on the compound cancels the children in the same way; the compound then finishes with that
-/// outcome.
+/// `cancel()` cancels all children, at any depth, before it returns, except inside a hook of a child that it is cancelling. No child starts
+/// its work after that; those that have not started finish without running, with their completion blocks. The compound finishes after the
+/// last child, with ``CompoundOperationError/cancelled(name:errors:reason:)``, also when it is suspended or limited to 0. Calling
+/// `finish(withError:)` on the compound cancels the children in the same way; the compound then finishes with that outcome.
 ///
 /// ## Threads
 ///
@@ -87,7 +86,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// Prepares the run: the place for a subclass to add children. The default implementation does nothing.
     ///
     /// Called once, at the start and before any child, on the thread that starts the compound, or on another one if a condition or
-    /// a resource took time; not at all for a compound that was cancelled or given an outcome before.
+    /// a resource took time; not at all for a compound that was cancelled or given an outcome before, or one of whose first children could
+    /// not be added.
     ///
     /// - Throws: An error ends the compound: the children that are there are cancelled, and it finishes with this
     ///   error.
@@ -99,19 +99,20 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// final class Mirrors: CompoundOperation, @unchecked Sendable {
     ///     /// One mirror is enough.
     ///     override func childrenDidFinish(_ error: CompoundOperationError?) throws {
-    ///         if let error, error.suboperationErrors.count == 3 { throw error }
+    ///         if let error, isCancelled || error.suboperationErrors.count == 3 { throw error }
     ///     }
     /// }
     /// ```
     ///
-    /// Called once, when all children have finished and none can be added any more, on the thread on which the last one
-    /// ended, or on the one that was still in its `start()` then. Not called if no child could run, because the compound was
-    /// cancelled or given an outcome before its start or ``prepare()`` threw, nor if it was given an outcome while the children
-    /// ran. A cancellation that comes while this method runs still takes effect; an error that it throws, which is neither a
-    /// ``CompoundOperationError`` nor a cancellation, stands nevertheless. Don't call this method yourself, other than with `super`.
+    /// Called once, when all children have finished and none can be added any more, on the thread on which the last one ended, or on the
+    /// one that was still in its `start()` then. Not called if the compound was cancelled before ``prepare()``, if that threw, if children
+    /// wait in a cycle, or if it was given an outcome. A cancellation that comes while this method runs still takes effect; an error that
+    /// it throws, which is neither a ``CompoundOperationError`` nor a cancellation, stands nevertheless. Don't call this method yourself,
+    /// other than with `super`.
     ///
     /// - Parameter error: The failures of the children and the cancellation of the compound, or `nil` if there was neither.
-    /// - Throws: The error with which the compound ends. If nothing is thrown, it ends with success.
+    /// - Throws: The error with which the compound ends. If nothing is thrown, it ends with success, also if it was
+    ///   cancelled or took too long.
     open func childrenDidFinish(_ error: CompoundOperationError?) throws {
         if let error { throw error }
     }
@@ -226,9 +227,9 @@ extension CompoundOperation {
     ///   - progressWeight: Its share in the progress of the compound, in proportion to those of the other children.
     ///     Below 0 it counts as 0, above 2³¹ as 2³¹.
     /// - Throws: ``CompoundAdditionError`` if all children have finished, or if the operation is a child already.
-    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if the addition would close a cycle: between children, or
-    ///   because this compound, or one that contains it, has not started and depends on the operation or on something inside
-    ///   it. The operation is unchanged then.
+    ///   ``CompoundOperationError/dependencyCycle(name:path:)`` if the addition would close a cycle: between children, because the
+    ///   operation depends on this compound or on one that contains it, or because this compound, or one that contains it, has not started
+    ///   and depends on the operation or on something inside it. The operation is unchanged then.
     /// - Precondition: The operation is not this compound, nor one that contains it.
     public final func addOperation(_ operation: Operation, progressWeight: Int64 = 1) throws {
         try scheduler.add([operation], weight: progressWeight, to: self)

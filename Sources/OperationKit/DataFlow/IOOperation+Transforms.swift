@@ -31,8 +31,8 @@ extension IOOperation {
     /// Start the new operation instead of this one. It includes this one as that of ``map(to:_:)`` does.
     ///
     /// - Parameter transform: Makes the new error. Called once if this operation fails, on the thread on which
-    ///   ``map(to:_:)`` would call its closure, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not
-    ///   called for an error whose `isCancellation` is true. Released at the end.
+    ///   ``map(to:_:)`` would call its closure, also if the error is the reason with which this operation itself was
+    ///   cancelled; not called for an error whose `isCancellation` is true. Released at the end.
     /// - Returns: The new operation.
     public final func mapError(
         _ transform: @escaping @Sendable (any Error) -> any Error
@@ -52,8 +52,8 @@ extension IOOperation {
     /// Start the new operation instead of this one. It includes this one as that of ``map(to:_:)`` does.
     ///
     /// - Parameter recovery: Makes an output from the error, or throws. Called once if this operation fails, on the
-    ///   thread on which ``map(to:_:)`` would call its closure, also if the error is the reason of
-    ///   ``AsyncOperation/cancel(withError:)``; not called for an error whose `isCancellation` is true,
+    ///   thread on which ``map(to:_:)`` would call its closure, also if the error is the reason with which this
+    ///   operation itself was cancelled; not called for an error whose `isCancellation` is true,
     ///   because that is no failure. Released at the end.
     /// - Returns: The new operation.
     public final func recover(
@@ -99,8 +99,8 @@ extension IOOperation {
     ///
     /// - Parameter recovery: Makes an operation from the error, or throws. The operation has its input, is part of no other
     ///   operation, and is started by the new one only. Called once if this operation fails, after it has finished and on a
-    ///   thread that it may block, also if the error is the reason of ``AsyncOperation/cancel(withError:)``; not called for an
-    ///   error whose `isCancellation` is true, because that is no failure, nor once the new operation was cancelled. Released
+    ///   thread that it may block, also if the error is the reason with which this operation itself was cancelled; not called for
+    ///   an error whose `isCancellation` is true, because that is no failure, nor once the new operation was cancelled. Released
     ///   at the end.
     /// - Returns: The new operation.
     public final func recoverRun<Made: OutputOperation>(

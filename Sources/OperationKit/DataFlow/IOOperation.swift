@@ -149,7 +149,7 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unch
     }
 
     /// Ends the operation with success and this output. The first call of this or `finish(withError:)` decides the
-    /// outcome.
+    /// outcome. See ``AsyncOperation/finish(withError:)``, which says from where, and what it means before the start and for composites.
     ///
     /// - Parameter output: The output.
     /// - Returns: Whether this call decided the outcome.

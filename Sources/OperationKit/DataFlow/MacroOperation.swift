@@ -75,8 +75,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
             finished: { [unowned self] failures, list in stepsFinished(failures: failures, &list) })
     }
 
-    /// The step that failed or was cancelled, and so ended the chain: its name, or its type and index, its index among
-    /// the steps, and its error. `nil` before the end, on success, and when another outcome stands because the macro itself was
+    /// The step that failed or was cancelled, and so ended the chain: its name, or its type and a number, its index among the steps, and
+    /// its error. May be read on any thread. `nil` before the end, on success, and when another outcome stands because the macro itself was
     /// cancelled or finished.
     public var failedStep: SuboperationError? {
         lock.withLock { failure }

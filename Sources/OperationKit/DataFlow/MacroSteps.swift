@@ -34,7 +34,7 @@ final class MacroSteps: ChildDescriber {
     ///
     /// - Parameters:
     ///   - composite: The composite.
-    ///   - start: Called on the thread that starts the composite. It hands over the input, and then calls ``run(for:)``.
+    ///   - start: Called on the thread that starts the composite. It hands over the input, and then calls ``IOOperation/run(_:from:)``.
     ///   - finished: Called once with the failures that count, on the thread on which the last step ended.
     func attach(
         to composite: AsyncOperation, start: @escaping @Sendable () -> Void,

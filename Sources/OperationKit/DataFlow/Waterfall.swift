@@ -55,8 +55,8 @@ import Foundation
 ///
 /// ## Threads
 ///
-/// The jobs are called one after the other, on the thread that starts the waterfall, if that belongs to an operation queue, on
-/// threads of a private queue or on those of the library. Jobs that return values run in a loop without leaving the thread.
+/// The jobs are called one after the other, on the thread that starts the waterfall, if that belongs to an operation queue, but not the
+/// main one, on threads of a private queue or on those of the library. Jobs that return values run in a loop without leaving the thread.
 /// `asyncCompletionBlock` and then ``completion`` are called on the thread of the last job, or on any one if that made an operation.
 public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let jobs: WaterfallJobs
@@ -105,7 +105,8 @@ public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Inp
     }
 
     /// The job that failed or was cancelled by itself, and so ended the waterfall: its name, its index and its error. `nil` before
-    /// the end, on success, and when another outcome stands because the waterfall itself was cancelled or finished.
+    /// the end, on success, and when another outcome stands because the waterfall itself was cancelled or finished. May be read on any
+    /// thread.
     ///
     /// The name is that of the operation that the job made, or else the one that was given to the job. If neither has
     /// one, it is the type of the operation and a number or, for a job that made no operation, “job” and its index.

@@ -33,14 +33,14 @@ public import Foundation
 /// | the body returns | with that output |
 /// | the body throws | with that error; children that still run are cancelled |
 /// | a child that `run` waits for fails | as the body decides: `run` throws the child's error |
-/// | a child fails that other code has added | with a ``CompoundOperationError``, even if the body returns |
+/// | a child fails that other code has added | with a ``CompoundOperationError``, if the body returns |
 /// | it is cancelled | the children and the task of the body are cancelled; as the body decides, with the reason in place of `CancellationError` |
 /// | `finish(with:)` or `finish(withError:)` is called on it | with that outcome; the children and the task of the body are cancelled |
 ///
-/// The body runs in one task, which may begin on the thread that starts the workflow, and goes on on threads of the private queue. It
-/// may suspend, but must not block. In it, `Task.isCancelled` says whether the workflow is cancelled. It is called once, not if the
-/// workflow is cancelled before its `main()`, and is released when it returns. It does not see task-local values: `run(name:_:)` of
-/// `OperationQueue` keeps them.
+/// The body runs in one task, which may begin on the thread that starts the workflow, and goes on on threads of the library or of the
+/// private queue. It may suspend, but must not block. In it, `Task.isCancelled` says whether the workflow is cancelled; a body that cancels
+/// its own task cancels the workflow. It is called once, not if the workflow is cancelled before its `main()`, and is released when it
+/// returns. It does not see task-local values: `run(name:_:)` of `OperationQueue` keeps them.
 ///
 /// The ``AsyncOperation/progress`` is 0 until the end, apart from the shares that `run` is given.
 public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>,
@@ -131,6 +131,7 @@ public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOpera
     ///
     /// - Parameter operation: An operation that the workflow alone starts.
     /// - Throws: ``CompoundAdditionError``, or ``CompoundOperationError/dependencyCycle(name:path:)``. The operation is untouched then.
+    /// - Precondition: The operation is not this workflow, nor one that contains it.
     public func addOperation(_ operation: Operation) throws {
         try scheduler.add([operation], weight: 0, to: self)
     }
@@ -154,8 +155,8 @@ public struct Workflow: Sendable {
     ///   - operation: An operation that has its input, is part of no other operation, and is started by the workflow only.
     ///   - progress: Its share in the progress of the workflow, from 0 to 1. Shares beyond 1 in all do not count.
     /// - Returns: The output of the operation.
-    /// - Throws: The error of the operation, which is no failure of the workflow if the body catches it; or
-    ///   ``CompoundAdditionError``, if it cannot be added or the body has returned.
+    /// - Throws: The error of the operation, which is no failure of the workflow if the body catches it; or ``CompoundAdditionError`` or
+    ///   ``CompoundOperationError/dependencyCycle(name:path:)``, if it cannot be added or the body has returned.
     @discardableResult
     public func run<ChildInput, ChildOutput>(
         _ operation: IOOperation<ChildInput, ChildOutput>, progress: Double = 0
@@ -173,7 +174,7 @@ public struct Workflow: Sendable {
     ///   - operation: An operation that is part of no other operation, and is started by the workflow only.
     ///   - progress: Its share in the progress of the workflow, from 0 to 1.
     /// - Throws: The error of the operation, `CancellationError` for one that was cancelled and reports no errors, or
-    ///   ``CompoundAdditionError``.
+    ///   ``CompoundAdditionError`` or ``CompoundOperationError/dependencyCycle(name:path:)``.
     public func run(_ operation: some Operation, progress: Double = 0) async throws {
         try await wait(for: operation, progress: progress)
         if let error = operation.endingError { throw error }
@@ -186,7 +187,8 @@ public struct Workflow: Sendable {
     /// ``AsyncOperation/clock`` of the workflow measures the time, also while the workflow is suspended.
     ///
     /// - Parameter duration: The time.
-    /// - Throws: `CancellationError` immediately, when the task that calls it is cancelled, as that of the body is with the workflow.
+    /// - Throws: `CancellationError` immediately, when the task that calls it is cancelled, as that of the body is with the workflow, and
+    ///   once the body has returned.
     public func sleep(for duration: Duration) async throws {
         guard let body = children.body, let workflow = children.operation, !body.hasEnded else {
             throw CancellationError()

@@ -12,7 +12,7 @@ import Foundation
 /// one. Time is measured with ``AsyncOperation/clock``. Where the `sleep` of that throws, or returns early, the time counts as over.
 /// Once its time runs it is kept until it ends, also without a queue.
 ///
-/// Cancelling it ends it immediately, with `CancellationError` or the reason. What depends on it then runs: use
+/// Cancelling it while its time runs ends it immediately, with `CancellationError` or the reason. What depends on it then runs: use
 /// ``AsyncOperation/requireSuccess(of:)`` where it must not.
 public final class DelayOperation: AsyncOperation, @unchecked Sendable {
     /// The time from the start to the end.

@@ -23,7 +23,7 @@ public enum OperationDiagnostics {
     /// How much this process records: what the environment variable `OPERATIONKIT_DIAGNOSTICS` says, `off`, `starts` or
     /// `all`. Without it, `starts` if the library was built for debugging, and `off` otherwise.
     ///
-    /// The variable is read when the first operation starts, and not again. To decide it in code, call `setenv` before.
+    /// The variable is read once, at the first start at the latest. To decide it in code, call `setenv` before.
     public static let level = Level(rawValue: ExecutionRecording.current.rawValue) ?? .off
 
     /// Called with each ``MisuseReport``. The default handler prints the description to standard error.

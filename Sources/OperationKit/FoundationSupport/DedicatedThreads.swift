@@ -220,7 +220,7 @@ final class LibraryExecutor: TaskExecutor {
 ///
 /// It inherits nothing from the caller, task-locals included. It goes on while other tasks block the cooperative pool, where the
 /// system has task executors (from macOS 15 and iOS 18 on, and on Linux). Code of users does not run in it directly: synchronous
-/// closures are called by ``runUserClosure(_:)``, asynchronous ones by ``runUserTask(_:)``.
+/// closures are called by ``runUserClosure(isOnLibraryThread:_:)``, asynchronous ones by ``runUserTask(_:)``.
 ///
 /// - Parameters:
 ///   - priority: The priority of the task; that of the pool's default without one.

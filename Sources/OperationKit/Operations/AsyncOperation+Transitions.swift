@@ -151,7 +151,8 @@ extension AsyncOperation {
     ///
     /// The same as `cancel()`, but where the operation would end with `CancellationError`, or with another error whose
     /// `isCancellation` is true, it ends with `error`. Any other outcome that the work itself reports stands. Only the
-    /// first cancellation counts, with a reason or without.
+    /// first cancellation counts, with a reason or without. Operations that report a ``CompoundOperationError`` put the reason into its
+    /// `cancelled`.
     ///
     /// - Parameter error: The reason.
     public final func cancel(withError error: any Error) {

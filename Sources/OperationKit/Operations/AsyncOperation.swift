@@ -50,10 +50,10 @@ public import Foundation
 /// ## What happens, and in which order
 ///
 /// 1. `isExecuting` becomes true, with its change notifications.
-/// 2. What was bound to other operations is handed over, then `main()` is called, on the thread that called `start()`: one of
-///    the queue's.
+/// 2. What was bound to other operations is handed over, conditions and resources are waited for, then `main()` is called: on the thread
+///    that called `start()`, or on another one if that took time.
 /// 3. `finish(withError:)` gives the operation its *outcome*, which never changes. From here on ``error`` can be read.
-/// 4. ``asyncCompletionBlock`` is called once, with the error or `nil`, on the thread that gave the outcome.
+/// 4. ``asyncCompletionBlock`` is called once, with the error or `nil`, on the thread that ends the operation.
 /// 5. `isExecuting` becomes false and `isFinished` true, in one step, with their change notifications. The operation is
 ///    *finished* now: dependents start.
 /// 6. `completionBlock` is called by Foundation, on a thread of its choice. Awaiting tasks resume.
@@ -145,17 +145,17 @@ open class AsyncOperation: Operation, @unchecked Sendable {
 
     /// Starts the operation. A queue does this; call it yourself only to run an operation without one.
     ///
-    /// Runs ``main()`` on the calling thread. An operation that was cancelled or given an outcome before finishes
-    /// immediately instead. Every call but the first does nothing. As in Foundation, callers that start an operation
-    /// themselves make sure that its dependencies have finished.
+    /// Runs ``main()`` on the calling thread, unless a condition or a resource takes time. An operation that was cancelled or given an
+    /// outcome before finishes instead: immediately, or after its children. Every call but the first does nothing. As in Foundation,
+    /// callers that start an operation themselves make sure that its dependencies have finished.
     public final override func start() {
         perform(withState { $0.lifecycle.started() })
     }
 
     /// Asks the operation to stop.
     ///
-    /// May be called from any thread, any number of times; only the first call counts. An operation that has not
-    /// started will not run ``main()``: once started, it finishes with `CancellationError`. One that is executing has
+    /// May be called from any thread, any number of times; only the first call counts. An operation whose ``main()`` was not called
+    /// never runs it, and finishes with `CancellationError`: immediately if it waits, otherwise once started. One that works has
     /// ``didCancel()`` called and finishes when its work does. Once an operation is finishing, cancelling has no effect, nor has it on
     /// a composite on which `finish(withError:)` was called and that waits for its children.
     public final override func cancel() {
@@ -199,7 +199,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     ///
     /// May be called from any thread and any number of times: inside `main()`, from a callback, after a cancellation.
     /// The call that decides calls ``asyncCompletionBlock`` on its own thread, and the operation is finished when it
-    /// returns. If another thread is just starting the operation, or marking it as cancelled, that is left to the other thread.
+    /// returns. If a thread is just starting or cancelling the operation, this one included, that is left to it.
     ///
     /// Before the start the outcome is remembered, and the operation does not finish yet: a queue that it is on would
     /// crash. Once started, the operation finishes immediately and `main()` is not called.
@@ -220,7 +220,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// before the start.
     ///
     /// Can be read from any thread, from ``asyncCompletionBlock`` on. For an operation that was cancelled before its
-    /// start it is `CancellationError`, or the reason of ``cancel(withError:)``.
+    /// start it is `CancellationError`, or the reason of ``cancel(withError:)``, which a compound has inside its own error.
     public final var error: (any Error)? {
         withState { $0.lifecycle.outcome?.error }
     }
@@ -228,7 +228,7 @@ open class AsyncOperation: Operation, @unchecked Sendable {
     /// Called once with the outcome, before the operation becomes finished.
     ///
     /// `nil` stands for success. The block is called for every operation that is started, cancelled ones included, on the
-    /// thread that gave the outcome; dependents and `completionBlock` come after it, and ``error`` can be read in it. It is
+    /// thread that ends the operation; dependents and `completionBlock` come after it, and ``error`` can be read in it. It is
     /// released after the call. A block that is set once the outcome is being delivered is dropped.
     public final var asyncCompletionBlock: AsyncCompletionBlock? {
         get { withState { $0.completion } }

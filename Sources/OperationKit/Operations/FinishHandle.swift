@@ -118,7 +118,7 @@ private final class FinishToken<Output: Sendable>: @unchecked Sendable {
 public enum LostFinishError: Equatable, LocalizedError, CustomNSError, ReportedError {
     /// The closure of the operation released every copy of its `finish`, and called none. Code 1.
     case operation(name: String)
-    /// The completion of an item or batch was released without having been called. `unit` is "item" or "batch" with its
+    /// The completion of an item or batch was released without having been called. `name` is "item" or "batch" with its
     /// index, `type` the type that performed it. Code 2.
     case unit(name: String, type: String)
     /// The completion of a whole run was released without having been called, by a type that performs all items in a way

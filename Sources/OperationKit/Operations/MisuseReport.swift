@@ -6,7 +6,7 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
     /// An operation was released while it was executing, so that it never finished.
     case released(UnfinishedOperation)
     /// The last way to end an operation, an item or a batch was released without having been used, and it was ended with
-    /// this error. The operation is `nil` for items and batches.
+    /// this error. The operation is `nil` for items, batches and runs.
     case lostFinish(LostFinishError, operation: UnfinishedOperation?)
     /// An operation of this class was finished after the default `main()`, which `super.main()` calls, had finished it.
     /// Debug builds of the library report it, once for each class.

@@ -79,8 +79,8 @@ public protocol FailableOperation: Operation, SendableMetatype {
     /// The error the operation ended with, or `nil` for success.
     ///
     /// Read once the operation is finished, on any thread; set it before. An error whose `isCancellation` is true says
-    /// that the operation was cancelled, which is no failure. So does `nil` of an operation whose `isCancelled` is
-    /// true: its `main()` may not have run at all.
+    /// that the operation was cancelled, which is no failure. So does `nil` of a cancelled operation of a class that is
+    /// not the library's: its `main()` may not have run at all.
     var error: (any Error)? { get }
 }
 

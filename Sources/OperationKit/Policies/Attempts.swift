@@ -12,7 +12,7 @@ final class Attempts: ChildDescriber {
     private let maximum: Int?
 
     private struct State {
-        /// The number of the attempt that began last.
+        /// The number of the attempt that was made last.
         var number = 0
         /// The time until the next one begins, during a delay.
         var remaining: (@Sendable () -> Duration)?
@@ -32,7 +32,7 @@ final class Attempts: ChildDescriber {
         children.changeProgress { $0 = ledger }
     }
 
-    /// How many attempts have begun.
+    /// How many attempts were made.
     var count: Int { state.withLock(\.number) }
 
     // MARK: - Making and waiting

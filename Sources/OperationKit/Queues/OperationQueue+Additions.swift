@@ -23,9 +23,8 @@ extension OperationQueue {
     /// ```
     ///
     /// The operation is added immediately, so that `operations` contains it and `cancelAllOperations()` cancels it. It depends on a
-    /// ``DelayOperation``, which is not on the queue, and takes no place on it. Cancelling the operation ends both immediately,
-    /// or on a suspended queue when it is resumed, because the operation ends when the queue starts it. The time passes while the
-    /// queue is suspended, too.
+    /// ``DelayOperation``, which is not on the queue, and takes no place on it. Cancelling the operation ends both as soon
+    /// as the queue can start it, because it ends then. The time passes while the queue is suspended, too.
     ///
     /// - Parameters:
     ///   - operation: An operation that was not started and is on no queue.

@@ -166,7 +166,7 @@ extension OperationQueue {
     ///   - body: The work.
     /// - Returns: What the closure returns.
     /// - Throws: What the last call of the closure throws. ``RetryError`` if the policy makes no sense, or its budget is
-    ///   exhausted.
+    ///   exhausted. `CancellationError` if it is cancelled during a pause.
     @discardableResult
     public nonisolated(nonsending) func run<Output: Sendable>(
         name: String? = nil, retry policy: RetryPolicy, clock: (any Clock<Duration>)? = nil,
@@ -197,7 +197,7 @@ extension OperationQueue {
     ///   - makeOperation: Makes the operation of an attempt, whose number it gets, from 1 on.
     /// - Returns: The output of the last attempt.
     /// - Throws: The error of the last attempt, or what the closure throws. ``RetryError`` if the policy makes no sense, its
-    ///   budget is exhausted, or an operation is made twice.
+    ///   budget is exhausted, or an operation is made twice. `CancellationError` if it is cancelled during a pause.
     @discardableResult
     public nonisolated(nonsending) func run<Output: Sendable>(
         name: String? = nil, retry policy: RetryPolicy, clock: (any Clock<Duration>)? = nil,

@@ -26,8 +26,9 @@ extension OperationQueue {
     ///     queue, or the number of active processors if it has none.
     ///   - transform: Makes an output of an element. It may be synchronous.
     /// - Returns: The outputs.
-    /// - Throws: The first error of an element. `CancellationError` if the task is cancelled, and the reason if an operation that
-    ///   holds a place is cancelled before its turn. ``OperationQueueError/invalidLimit(queue:limit:)`` if the limit is less than 1.
+    /// - Throws: The first error of an element. `CancellationError` if the task is cancelled before all elements are known to have begun,
+    ///   and the reason if an operation that holds a place is cancelled before its turn. ``OperationQueueError/invalidLimit(queue:limit:)``
+    ///   if the limit is less than 1.
     public nonisolated(nonsending) func map<Elements: Sequence, Output: Sendable>(
         _ elements: Elements, limit: Int? = nil,
         _ transform: @escaping @Sendable (Elements.Element) async throws -> Output
@@ -39,8 +40,8 @@ extension OperationQueue {
     ///
     /// Runs, limits and reads like `map(_:limit:_:)`, but an error of an element leaves the others alone.
     ///
-    /// Cancelling the task keeps further elements from being taken, and cancels those in flight. If that leaves elements out,
-    /// `CancellationError` is thrown after those in flight have ended.
+    /// Cancelling the task keeps further elements from being taken, and cancels those in flight. Unless all elements are known to have
+    /// begun, `CancellationError` is thrown after those in flight have ended.
     ///
     /// - Parameters:
     ///   - elements: The elements. The sequence is read in the task of the caller.
@@ -48,7 +49,7 @@ extension OperationQueue {
     ///     queue, or the number of active processors if it has none.
     ///   - transform: Makes an output of an element. It may be synchronous.
     /// - Returns: The output or the error of each element. ``Swift/Sequence/failures(of:)`` pairs the errors with the elements.
-    /// - Throws: `CancellationError` if the task is cancelled before all elements were taken.
+    /// - Throws: `CancellationError` if the task is cancelled before all elements are known to have begun.
     ///   ``OperationQueueError/invalidLimit(queue:limit:)`` if the limit is less than 1.
     public nonisolated(nonsending) func mapToResults<Elements: Sequence, Output: Sendable>(
         _ elements: Elements, limit: Int? = nil,

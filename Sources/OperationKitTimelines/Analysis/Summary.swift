@@ -16,7 +16,7 @@ extension OperationTimeline {
 
         /// How many operations there are, composites included.
         public let operationCount: Int
-        /// How many of them failed. A composite is not counted if something inside it did not succeed.
+        /// How many of them failed. A composite is not counted if a child of it failed or did not run.
         public let failedCount: Int
         /// How many of them did not run, because another operation did not succeed.
         public let skippedCount: Int
@@ -36,8 +36,8 @@ extension OperationTimeline {
         public let meanParallelism: Double
         /// How many operations worked at the same time, at most.
         public let maximumParallelism: Int
-        /// What operations waited for, the longest sum first. Time on a stock queue is not there: it is not known
-        /// when an operation was added to it.
+        /// What operations waited for, the longest sum first. Time on a stock queue is there only from the end of a dependency on: it is
+        /// not known when an operation was added to it.
         public let waiting: [Waiting]
         /// The operations on the critical path with the most work, at most three: what the whole cannot be shorter than
         /// without the work of each, in words. See ``OperationTimeline/bound(without:)``.

@@ -20,8 +20,8 @@ public import OperationKit
 /// when they finish: ``OperationTimeline/droppedCount``. Of one operation, the first hundred waits and the first hundred
 /// retries are kept; of all, eight dependencies for each operation that there may be.
 ///
-/// Recording an event takes constant time, and the threads that do it at the same time wait for each other only as
-/// long as a few numbers are written, or a table of identifiers grows.
+/// Recording an event takes time linear in what the operation depends on, at most, and the threads that do it at the same time wait for
+/// each other only as long as a few numbers are written, or a table of identifiers grows.
 public final class OperationTimelineRecorder: OperationObserver {
     private let start = ContinuousClock.now
     private let startDate = Date()

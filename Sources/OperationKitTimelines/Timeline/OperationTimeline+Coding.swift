@@ -18,8 +18,8 @@ extension OperationTimeline: Codable {
     ///
     /// - Parameter decoder: The decoder.
     /// - Throws: `DecodingError` if something is missing, the format is a newer one, two entries have the same
-    ///   identifier, a parent is not among the entries or is inside its own child, or a time is negative. The error
-    ///   names the entry.
+    ///   identifier, a parent is not among the entries or is inside its own child, a time is negative or before one that comes
+    ///   earlier, or an operation depends on itself. The error names the entry.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self)
         let format = try container.decode(Int.self, forKey: .format)

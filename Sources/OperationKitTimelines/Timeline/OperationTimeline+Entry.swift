@@ -24,7 +24,7 @@ extension OperationTimeline {
         public var cancelled: Duration?
         /// When it finished.
         public var finished: Duration?
-        /// What it waited for before its `main()`, or slept for as a workflow, oldest first.
+        /// What it, or an attempt of its closure, waited for before its work, or slept for as a workflow, oldest first.
         public var waits: [Wait]
         /// The attempts that failed and were followed by another one, oldest first.
         public var retries: [Retry]
@@ -51,7 +51,7 @@ extension OperationTimeline {
         ///   - running: When its `main()` was called, or its children started.
         ///   - cancelled: When it was cancelled.
         ///   - finished: When it finished.
-        ///   - waits: What it waited for before its `main()`, oldest first.
+        ///   - waits: What it waited or slept for, oldest first.
         ///   - retries: The attempts that failed and were followed by another one, oldest first.
         ///   - outcome: How it ended.
         ///   - dependencies: The operations that it depended on.
@@ -84,7 +84,7 @@ extension OperationTimeline {
         }
     }
 
-    /// A time in which an operation waited, after its start and before its `main()`.
+    /// A time in which an operation waited after its start, or slept.
     public struct Wait: Sendable, Equatable, Codable {
         /// What it did in that time, in words that follow “while”: “waiting for exclusive access to “database””,
         /// “sleeping for 2 s”.
@@ -113,9 +113,9 @@ extension OperationTimeline {
         public var attempt: Int
         /// The description of its error.
         public var error: String
-        /// When it failed.
+        /// When the delay after it began.
         public var time: Duration
-        /// How long the operation waited before the next attempt.
+        /// How long it was to wait before the next attempt.
         public var delay: Duration
 
         /// Creates an attempt.
@@ -123,8 +123,8 @@ extension OperationTimeline {
         /// - Parameters:
         ///   - attempt: The number of the attempt, from 1.
         ///   - error: The description of its error.
-        ///   - time: When it failed.
-        ///   - delay: How long the operation waited before the next attempt.
+        ///   - time: When the delay after it began.
+        ///   - delay: How long it was to wait before the next attempt.
         public init(attempt: Int, error: String, time: Duration, delay: Duration) {
             self.attempt = attempt
             self.error = error

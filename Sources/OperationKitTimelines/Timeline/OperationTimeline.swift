@@ -35,7 +35,8 @@ public struct OperationTimeline: Sendable, Equatable {
     /// Creates a timeline.
     ///
     /// A parent that is not among the entries, or that is inside its own child, is dropped: the entry becomes one
-    /// without a parent. So any subset of the entries of a timeline makes another one.
+    /// without a parent. So any subset of the entries of a timeline makes another one. One whose times are not in order, or in which an
+    /// operation depends on itself, can be encoded, but not decoded again.
     ///
     /// Complexity: linear in the entries and what they contain.
     ///
@@ -73,7 +74,7 @@ public struct OperationTimeline: Sendable, Equatable {
 
     /// Returns the entries of an operation and of all that is inside it, at any depth, in the order of ``entries``.
     ///
-    /// Complexity: linear in the entries.
+    /// Complexity: O(n log n) in the entries.
     ///
     /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of a composite, or of any other operation.
     /// - Returns: The entries; none if the operation is not in the timeline.
@@ -90,7 +91,7 @@ public struct OperationTimeline: Sendable, Equatable {
     /// print(recorder.timeline.part(inside: sync.observationID).text(columns: 80))
     /// ```
     ///
-    /// Complexity: linear in the entries.
+    /// Complexity: O(n log n) in the entries.
     ///
     /// - Parameter id: The ``/OperationKit/AsyncOperation/observationID`` of a composite, or of any other operation.
     /// - Returns: A timeline of the same duration, in which the operation has no parent. It is empty if the operation

@@ -90,7 +90,7 @@ extension AsyncOperation {
     /// has finished is not. It is called once for each event, also if it was added to several operations. It is kept alive until
     /// the operation has finished, or it is removed. ``OperationObserver`` says on which threads and in which order it is called.
     ///
-    /// As long as there is any observer in the process, each event costs a little for each composite around its operation.
+    /// As long as there is any observer of a composite in the process, each event costs a little for each composite around its operation.
     ///
     /// - Parameter observer: The observer. It is not added twice.
     public final func addObserver(_ observer: any OperationObserver) {
@@ -111,8 +111,8 @@ extension AsyncOperation {
     /// Removes an observer that was added to this operation. Nothing happens if it was not.
     ///
     /// May be called at any time, on any thread, also inside an observer. Once it has returned, the observer is not called for
-    /// this operation, unless it was added to a composite around it, or to all operations, too. A call that another thread has
-    /// begun may still be running.
+    /// this operation, unless it was added to a composite around it, or to all operations, too. Another thread may be about to call it,
+    /// or inside it.
     ///
     /// - Parameter observer: The observer.
     public final func removeObserver(_ observer: any OperationObserver) {

@@ -78,7 +78,7 @@ extension AsyncOperation {
 
     /// What happens to the operation from now on, and to all that is inside it, up to its end.
     ///
-    /// - Parameter limit: How many events are kept that have not been read, at least one. The oldest are dropped.
+    /// - Parameter limit: How many events are kept that have not been read, at least one, or it traps. The oldest are dropped.
     /// - Returns: The events.
     public final func events(bufferingNewest limit: Int) -> OperationEvents {
         OperationEvents(of: self, bufferingNewest: limit)

@@ -51,9 +51,9 @@ public final class CircuitBreaker: Sendable {
     ///   - openDuration: How long it is open before it lets operations through on trial. More than zero.
     ///   - halfOpenCalls: How many it lets through on trial. All of them have to succeed. At least 1.
     ///   - clock: What the time is measured with.
-    ///   - isFailure: Says whether an error that is no cancellation counts as a failure, on the thread that ended the operation, after its
-    ///     `asyncCompletionBlock` and before it is finished, with nothing locked. Otherwise it counts as a success: the service has answered, as with a status of 404. Every error counts by
-    ///     default.
+    ///   - isFailure: Says whether an error that is no cancellation counts as a failure, on the thread that ended the operation or the
+    ///     attempt, which it must not block, before that is finished, with nothing locked. Otherwise it counts as a success: the service
+    ///     has answered, as with a status of 404. Every error counts by default.
     public init(
         _ name: String, failureRatio: Double = 0.5, minimumCalls: Int = 20, window: Duration = .seconds(10),
         openDuration: Duration = .seconds(30), halfOpenCalls: Int = 3,

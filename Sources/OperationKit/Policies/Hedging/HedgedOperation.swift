@@ -28,7 +28,7 @@ import Foundation
 ///
 /// If `makeOperation` throws, or returns an operation that cannot be an attempt, the others are cancelled, and the operation ends with
 /// the error: see ``RetryOperation``. Its ``AsyncOperation/progress`` is that of the attempt that came farthest.
-/// ``AsyncOperation/clock`` measures the delay.
+/// ``AsyncOperation/clock`` measures the delay. What it requires it takes once, for all attempts.
 public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let attempts: Attempts
 

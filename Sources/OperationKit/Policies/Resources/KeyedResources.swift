@@ -13,7 +13,8 @@
 /// }
 /// ```
 ///
-/// A limit exists as long as an operation that requires it does, or a variable holds it. After that nothing is left of its key.
+/// A limit exists until the operations that require it have ended, or as long as a variable holds it. After that nothing is left of
+/// its key.
 public final class KeyedConcurrencyLimit: Sendable {
     /// The name of all limits, to which a key is added.
     public let name: String
@@ -56,8 +57,8 @@ public final class KeyedConcurrencyLimit: Sendable {
 /// save.require(files["notes.txt"])
 /// ```
 ///
-/// An exclusive access exists as long as an operation that requires it does, or a variable holds it. After that nothing is left of
-/// its key.
+/// An exclusive access exists until the operations that require it have ended, or as long as a variable holds it. After that nothing is
+/// left of its key.
 public final class KeyedExclusiveAccess: Sendable {
     /// The name of all, to which a key is added.
     public let name: String

@@ -33,8 +33,8 @@ import Foundation
 /// The delay is that of the policy, unless the error is a ``RetryAfterProviding`` and asks for its own. If errors inside the error,
 /// such as those of children, ask for delays, the longest one counts.
 ///
-/// An attempt that took longer than ``RetryPolicy/attemptTimeout`` has failed, and is retried like others. ``attempts`` has the
-/// errors of all.
+/// An attempt that takes longer than ``RetryPolicy/attemptTimeout`` is cancelled, has failed if it ends so, and is retried like others.
+/// ``attempts`` has the errors of all.
 ///
 /// What it requires each attempt requires, so nothing is held during the delays. The attempt waits with the
 /// `queuePriority` of this operation and by its clock, unless it has its own.

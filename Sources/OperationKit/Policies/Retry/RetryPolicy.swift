@@ -19,8 +19,8 @@ public struct RetryPolicy: Sendable {
     /// The beginning of the random numbers. With the same seed the delays are the same, in each run and on all platforms.
     /// Without one they differ from operation to operation.
     public var seed: UInt64?
-    /// How long an attempt may take, if its own ``AsyncOperation/timeout`` is not shorter. An attempt that takes longer ends with an
-    /// ``OperationTimeoutError``, and is retried, unless ``shouldRetry`` refuses that.
+    /// How long an attempt may take, if its own ``AsyncOperation/timeout`` is not shorter. An attempt that takes longer is cancelled. If
+    /// it ends as cancelled, it has failed with an ``OperationTimeoutError``, and is retried, unless ``shouldRetry`` refuses that.
     ///
     /// The time begins with the `main()` of the attempt, as that of every ``AsyncOperation/timeout``, or with the call of the closure:
     /// waiting for resources is not limited by it. A compound, a map or gathered operations end with
@@ -72,7 +72,7 @@ public protocol RetryAfterProviding: Error {
     /// The delay before the next attempt, in place of that of the policy for retries, which still limits the number of
     /// attempts and the total time. `nil` leaves the delay to the policy.
     ///
-    /// Read once for each attempt that failed, on any thread other than those of the pool of Swift's tasks.
+    /// Read once for each attempt that failed and would be retried, on any thread other than those of the pool of Swift's tasks.
     var retryAfter: Duration? { get }
 }
 
@@ -98,7 +98,8 @@ extension Error {
 ///
 /// An operation whose attempts have all failed ends with the error of the last one, and not with this.
 public enum RetryError: LocalizedError, CustomNSError, CancellableError, NestingError {
-    /// The policy of a retry, repetition or hedge makes no sense. `problem` says what is wrong with it. No attempt was made. Code 1.
+    /// The policy of a retry or a ``MapOperation``, or an option of a repetition or hedge, makes no sense. `problem` says what is wrong
+    /// with it. No attempt was made. Code 1.
     case invalidPolicy(operation: String, problem: String)
     /// The shared budget does not allow another attempt. `error` is that of the last one. Code 2.
     case budgetExhausted(operation: String, attempts: Int, error: any Error)
