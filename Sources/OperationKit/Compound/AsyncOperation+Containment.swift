@@ -3,14 +3,6 @@ import Foundation
 // A composite starts after its dependencies, and what is inside it starts after the composite. So a composite cannot
 // depend on what is inside it, nor be inside itself.
 extension AsyncOperation {
-    /// Checks an operation that a closure of this composite has made while that runs, and that it is about to wait for.
-    ///
-    /// - Throws: ``CompoundAdditionError``, if the composite is inside the operation, or may be: one that executes and is a
-    ///   composite itself waits for its children, so both would wait for each other.
-    func requireOutside(_ operation: AsyncOperation) throws {
-        if isInside(operation) || operation.isComposite && operation.isExecuting { throw alreadyAdded(operation) }
-    }
-
     /// The error of adding what is a child already, or may not become one.
     func alreadyAdded(_ operation: Operation) -> CompoundAdditionError {
         .alreadyAdded(operation: operation.displayName, compound: displayName)

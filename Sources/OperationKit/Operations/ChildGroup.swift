@@ -91,20 +91,26 @@ extension Operation {
 
     /// Makes the operation part of a group, or of none. A foreign operation does not store this.
     ///
+    /// - Parameters:
+    ///   - parent: The group.
+    ///   - previous: The group before.
+    ///   - late: Called if the operation is inside others now, and has started, or something inside it has.
     /// - Returns: Whether it belonged to `previous` before. If not, nothing changes. Always `true` for a foreign
     ///   operation.
     @discardableResult
-    func setParent(_ parent: (any ChildGroup)?, from previous: (any ChildGroup)?) -> Bool {
+    func setParent(
+        _ parent: (any ChildGroup)?, from previous: (any ChildGroup)?,
+        late: (AsyncOperation) -> Void = { $0.cameInsideLate() }
+    ) -> Bool {
         guard let operation = self as? AsyncOperation else { return true }
         let (current, isLate) = operation.withState { state in
             // Released after unlocking, as this may be the last reference.
             let current = state.parent
             if current === previous { state.parent = parent }
-            let isLate = !state.lifecycle.isPending || state.gates?.hasStartedParts == true
-            return (current, isLate)
+            return (current, !state.lifecycle.isPending || state.gates?.hasStartedParts == true)
         }
         if current !== previous { return false }
-        if parent != nil, isLate { operation.cameInsideLate() }
+        if parent != nil, isLate { late(operation) }
         return true
     }
 

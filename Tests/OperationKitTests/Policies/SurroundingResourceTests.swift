@@ -58,6 +58,22 @@ extension EventLog {
         other.finish()
     }
 
+    @Test("An operation that waits and cannot be added goes on waiting", arguments: [false, true])
+    func refusedAddition(isAfterEnd: Bool) async throws {
+        let (sync, child, database) = await sync()
+        let operation = log.held("operation", database)
+        operation.start()
+        let add = { @Sendable [unowned sync] in
+            _ = #expect(throws: CompoundAdditionError.self) { try sync.addOperations([operation, child]) }
+        }
+        if isAfterEnd { sync.asyncCompletionBlock = { _ in add() } } else { add() }
+        child.finish()
+        try await sync.finished()
+        await eventually("still waits") { log.events.contains("operation") || operation.isFinished }
+        operation.finish()
+        #expect(operation.error == nil)
+    }
+
     @Test("An operation that waits inside a composite which then gets what it requires is refused", arguments: [1, 2])
     func composites(depth: Int) async throws {
         let holder = log.held("holder", database, host)

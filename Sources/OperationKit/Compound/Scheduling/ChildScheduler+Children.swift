@@ -42,7 +42,7 @@ extension ChildScheduler {
     func add(
         _ operations: [Operation], weight: Int64, to composite: AsyncOperation, inPlaceOf expected: Int64 = 0
     ) throws {
-        try adopt(operations, into: composite)
+        let late = try adopt(operations, into: composite)
         connectEarlier()
         var registrations = operations.map {
             ChildRegistration(ChildReference(slot: -1, operation: $0), weight: weight)
@@ -53,6 +53,8 @@ extension ChildScheduler {
             for operation in operations { operation.setParent(nil, from: self) }
             throw error
         }
+        // Not before: one that is refused goes on waiting as it did.
+        for operation in late { operation.cameInsideLate() }
         announce(operations, to: composite)
         // As others do at their end.
         for operation in operations where operation.hasAnnouncedEnd { operation.detachFromDependencies() }
@@ -87,16 +89,19 @@ extension ChildScheduler {
         machine.withLock { $0.connected(asked) }
     }
 
-    private func adopt(_ operations: [Operation], into composite: AsyncOperation) throws {
+    /// - Returns: Those that have started, or something inside of which has.
+    private func adopt(_ operations: [Operation], into composite: AsyncOperation) throws -> [AsyncOperation] {
+        var late: [AsyncOperation] = []
         for (index, operation) in operations.enumerated() {
             precondition(
                 !composite.isInside(operation),
                 "OperationKit: “\(operation.displayName)” cannot be added to “\(composite.displayName)”: it would contain itself"
             )
-            if operation.setParent(self, from: nil) { continue }
+            if operation.setParent(self, from: nil, late: { late.append($0) }) { continue }
             for operation in operations[..<index] { operation.setParent(nil, from: self) }
             throw composite.alreadyAdded(operation)
         }
+        return late
     }
 
     /// An error, if a child waits for its own composite, or for one around it, or if one of these waits for the child.

@@ -181,9 +181,10 @@ extension ChildScheduler {
             throw CompoundAdditionError.compoundFinished(
                 operation: operation.displayName, compound: composite?.displayName ?? "compound")
         }
-        if let operation = operation as? AsyncOperation { try composite.requireOutside(operation) }
+        // One that executes and is a composite waits for its children: if this is one of them, both would wait for each other.
+        let isAround = (operation as? AsyncOperation).map { composite.isInside($0) || $0.isComposite && $0.isExecuting }
         // The failure of one that is there already is not the caller's to handle.
-        if operation.isPart(of: self) { throw composite.alreadyAdded(operation) }
+        if isAround == true || operation.isPart(of: self) { throw composite.alreadyAdded(operation) }
         return (body, composite)
     }
 

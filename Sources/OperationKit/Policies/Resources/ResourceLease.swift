@@ -92,7 +92,7 @@ final class ResourceLease: StartGate, StartLease {
             switch answer {
             case .granted(let id): (state.phase, state.request) = (.granted, id)
             case .waiting(let id): (state.phase, state.request) = (.waiting, id)
-            case .tooManyWaiting, .refused: break
+            default: break
             }
             return answer
         }
@@ -124,12 +124,11 @@ final class ResourceLease: StartGate, StartLease {
             }
         }
         let isAnswered = state.withLock { state in
-            switch state.phase {
-            case .granted, .refused: return true
-            case .idle, .waiting, .allowed, .over: break
-            }
             state.isAwaited = true
-            return false
+            return switch state.phase {
+            case .granted, .refused: true
+            default: false
+            }
         }
         if isAnswered { operation.gateOpened() }
     }
@@ -255,8 +254,7 @@ final class ResourceLease: StartGate, StartLease {
             return nil
         }
         let parts = missing.map { entry in
-            let resource = request.resource(entry.resource)
-            return namesHolders ? resource.title + entry.remark : resource.title
+            request.resource(entry.resource).title + (namesHolders ? entry.remark : "")
         }
         return "waiting for " + parts.joined(separator: ", and for ")
     }

@@ -58,7 +58,7 @@ final class ResourcePool: Sendable {
                 resources, priority: priority, isComposite: isComposite, inside: holder)
             switch answer {
             case .granted(let id), .waiting(let id): state.entries[id] = WeakReference(lease)
-            case .tooManyWaiting, .refused: break
+            default: break
             }
             return answer
         }
