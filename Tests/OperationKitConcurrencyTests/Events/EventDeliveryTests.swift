@@ -174,6 +174,40 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("Observers of a composite see what another thread does to a child after its addition", arguments: [8])
+    func additions(pairs: Int) async {
+        let (own, outer) = (Shared<[String: [String]]>([:]), Shared<[String: [String]]>([:]))
+        let recorders = [own, outer].map { events in
+            EventRecorder { _, event in events.change { $0[event.name, default: []].append("\(event.kind)") } }
+        }
+        // More threads than processors, so that each loses its processor somewhere.
+        await withTaskGroup { group in
+            for pair in 0..<pairs {
+                let compound = CompoundOperation(name: "compound")
+                compound.addObserver(recorders[1])
+                let children = (0..<TestExtent.choose(3_000, long: 60_000)).map { ScriptedOperation("\(pair) \($0)") }
+                for child in children { child.addObserver(recorders[0]) }
+                let turns = [Shared(0), Shared(0)]
+                for role in 0..<2 {
+                    group.addTask {
+                        await onThread {
+                            for (index, child) in children.enumerated() {
+                                _ = turns[role].increment()
+                                while turns[1 - role].value <= index { sched_yield() }
+                                if role == 0 { child.cancel() } else { try? compound.addOperation(child) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        let lost = own.value.filter { name, events in
+            let seen = outer.value[name] ?? []
+            return seen.count != 2 && seen != [events[1]]
+        }
+        #expect(lost.isEmpty)
+    }
+
     @Test("The end is the last one of the events, also if another thread adds one at that time", arguments: [1, 100])
     func endIsLast(limit: Int) async {
         let rounds = TestExtent.choose(200, long: 10_000)

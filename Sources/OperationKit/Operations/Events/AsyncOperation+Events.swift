@@ -3,7 +3,7 @@ import Foundation
 // Callers hold no lock.
 extension AsyncOperation {
     /// Takes a step in which something happens, with the lock held and the observers that are around the operation then; `nil` if there
-    /// is none in the process. They are looked up before, and once more if one was added meanwhile.
+    /// is none in the process. They are looked up before, and once more if one, or an operation to a composite, was added meanwhile.
     @inline(__always)
     func withObservers<Answer>(_ step: (inout State, _ outer: ObserverList?) -> Answer) -> Answer {
         while true {
@@ -75,6 +75,8 @@ extension AsyncOperation {
     /// Tells observers that the operation has become a child of a composite. Called before it can start.
     func announceAddition(to composite: AsyncOperation) {
         guard ObserverList.isObserving else { return }
+        // A thread that has looked up observers before the addition must not note an event for them after it.
+        ObserverRegistration.additions.add(1)
         let (id, name) = (composite.observationID, composite.displayName)
         emit(.added(to: id, name: name))
     }
@@ -277,7 +279,7 @@ extension ObserverList {
     @inline(__always)
     static var isObserving: Bool { ObserverRegistration.count.value != 0 && SchedulingProbe.heedsOthers }
 
-    /// How many outer observers were added. What is looked up before and after an addition differs.
+    /// How many outer observers were added, and children of composites. What is looked up before and after an addition differs.
     @inline(__always)
     static var additionCount: Int { SchedulingProbe.heedsOthers ? ObserverRegistration.additions.value : 0 }
 
@@ -309,7 +311,7 @@ final class ObserverRegistration: Sendable {
     static let count = AtomicCounter()
     /// How many of them are of composites or of all operations, so that they are there for operations inside.
     static let outerCount = AtomicCounter()
-    /// How many of these were added.
+    /// How many of these were added, and how many children of composites while there were observers.
     static let additions = AtomicCounter()
     /// Those of the observers of all operations.
     static let global = Locked<ObserverList>([])
