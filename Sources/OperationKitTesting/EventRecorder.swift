@@ -11,12 +11,24 @@ public import OperationKit
 /// print(recorder.events)
 /// ```
 ///
+/// These are the lines, behind the name and a colon:
+///
+/// - “added to sync”, “started”, “running”, “cancelled”
+/// - what it waits for, in the words of ``OperationKit/OperationEvent/Kind/waiting(for:)``: “waiting for exclusive access to “database””,
+///   “evaluating its condition “signed in””, “running “login” for its condition “signed in””, “sleeping for 2 s”
+/// - “retrying after attempt 1 and 2.0 seconds: busy”, where “busy” is the error
+/// - “finished”, “finished: cancelled”, “finished: failures of a, b” for a composite, “finished: busy”. An error with a description of its
+///   own is its type, and one of Foundation may have other words on other platforms.
+///
 /// An operation is finished before the event of its end is delivered, so await ``end(of:)`` where another thread ends it.
 public final class EventRecorder: OperationObserver {
     /// Called with each event after it was written down.
     public typealias Action = @Sendable (_ operation: AsyncOperation, _ event: OperationEvent) -> Void
 
     private typealias Line = (name: String, text: String)
+
+    /// The events that tasks wait for, of all recorders.
+    static let awaited = Locked<[ObjectIdentifier: String]>([:])
 
     private let lock = NSLock()
     nonisolated(unsafe) private var lines: [Line] = []
@@ -66,11 +78,11 @@ public final class EventRecorder: OperationObserver {
 
     // MARK: - Waiting
 
-    /// Suspends until an event was delivered, or the task is cancelled.
+    /// Suspends until an event was delivered, or the task is cancelled. A hang report names an event that does not come.
     ///
     /// - Parameter event: The event, such as “load: running”.
     public func occurrence(of event: String) async {
-        await line { "\($0.name): \($0.text)" == event }
+        await line(event) { "\($0.name): \($0.text)" == event }
     }
 
     /// Suspends until the end of an operation was delivered, or the task is cancelled.
@@ -79,12 +91,14 @@ public final class EventRecorder: OperationObserver {
     /// - Returns: All events so far.
     @discardableResult
     public func end(of name: String) async -> [String] {
-        await line { $0.name == name && $0.text.hasPrefix("finished") }
+        await line("\(name): finished") { $0.name == name && $0.text.hasPrefix("finished") }
         return events
     }
 
-    private func line(where matches: @escaping (Line) -> Bool) async {
+    private func line(_ event: String, where matches: @escaping (Line) -> Bool) async {
         let gate = Gate()
+        Self.awaited.withLock { $0[ObjectIdentifier(gate)] = event }
+        defer { Self.awaited.withLock { $0[ObjectIdentifier(gate)] = nil } }
         lock.withLock {
             if unsafe lines.contains(where: matches) { gate.open() } else { unsafe expected.append((matches, gate)) }
         }

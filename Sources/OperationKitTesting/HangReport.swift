@@ -6,7 +6,7 @@ public struct HangError: LocalizedError, CustomNSError, CustomStringConvertible,
     /// How long the test had taken.
     public let duration: Duration
     /// The operations that had not finished, each with what it waits for, those inside it below it; then the queues with operations that
-    /// had not been started.
+    /// had not been started, and the events for which tests wait with an ``EventRecorder``.
     public let tree: String
 
     /// The duration and the tree.
@@ -142,7 +142,7 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
         }
     }
 
-    /// The descriptions of those that are inside no other one, and of queues with others that have not been started.
+    /// The descriptions of those that are inside no other one, of queues with others that have not been started, and awaited events.
     var tree: String {
         let operations = lock.withLock { entries.compactMapValues(\.operation) }
         // A composite may have got its children before the watch began, so they are asked for it.
@@ -160,7 +160,9 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
             OperationDiagnostics.queuesWithUnstarted.map(OperationDiagnostics.description).sorted()
                 .joined(separator: "\n")
         }
-        return (running + [waiting]).flatMap { $0.split(separator: "\n") }.map { "  \($0)" }.joined(separator: "\n")
+        let awaited = EventRecorder.awaited.withLock { $0.values.sorted() }.map { "a test waits for the event “\($0)”" }
+        return (running + [waiting] + awaited).flatMap { $0.split(separator: "\n") }.map { "  \($0)" }
+            .joined(separator: "\n")
     }
 
     /// Asks on a thread of its own, which stays behind if there is no answer: what hangs may hold the lock that its

@@ -27,4 +27,22 @@ struct EventRecorderTests {
         #expect(await waits[1].value.last == "save: finished")
         #expect(recorder.waiterCount == 0)
     }
+
+    @Test("A report of a test that hangs names the event that it waits for, and no other")
+    func awaitedEvent() async throws {
+        let recorder = EventRecorder()
+        recorder.observe(TaskOperation(name: "this load") { 1 }).start()
+        await recorder.end(of: "this load")
+        let wait = Task { await recorder.occurrence(of: "this load: works") }
+        await eventually("the task does not wait") { recorder.waiterCount == 1 }
+        for isAwaited in [true, false] {
+            let error = await #expect(throws: HangError.self) {
+                try await withHangReport(after: .milliseconds(1)) { await Gate().opened() }
+            }
+            let lines = try #require(error?.tree.split(separator: "\n")).filter { $0.contains("this load") }
+            #expect(lines == (isAwaited ? ["  a test waits for the event “this load: works”"] : []))
+            wait.cancel()
+            await wait.value
+        }
+    }
 }
