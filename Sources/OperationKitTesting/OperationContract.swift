@@ -22,7 +22,7 @@ import OperationKit
 /// The closure is called some hundred times, on any thread, and has to make a new operation each time, with its input set, and ready to
 /// start, or soon so: what it depends on finishes, and its own `isReady` becomes true. Up to 50 operations exist at the same time, so none
 /// may wait until another one is released. Its work should take milliseconds, so replace servers and files by something quick. To find
-/// a `start()` that waits for the work, let that take more than a tenth of a second. A
+/// a `start()` or `cancel()` that waits for the work, let that take more than a tenth of a second. A
 /// class whose work always ends before it can be cancelled is tried, but its cancellation is not.
 ///
 /// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that does
@@ -86,7 +86,7 @@ public enum OperationContract {
         case finishes
         /// It says that it executes as long as its work goes on.
         case executesWhileWorking
-        /// `start()` returns before work has ended that goes on elsewhere. A tenth of a second is not taken for waiting.
+        /// `start()` and `cancel()` return before work has ended that goes on elsewhere. A tenth of a second is not taken for waiting.
         case doesNotBlock
         /// It says that it is asynchronous if it goes on after `start()`.
         case isAsynchronous

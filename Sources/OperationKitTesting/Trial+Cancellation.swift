@@ -68,7 +68,7 @@ extension Trial {
             }
             if operation.isFinished { continue }
             tried += 1
-            cancel(operation, situation)
+            let duration = cancel(operation, situation)
             // A cancellation that comes while the operation is finishing takes no effect.
             if !eventually(
                 within: .milliseconds(100), { operation.isCancelled || operation.isFinished || ends.value > 0 })
@@ -81,8 +81,28 @@ extension Trial {
             }
             if !lookForAnnouncement(of: operation, ends, situation) { return }
             lookAtOutcome(of: operation)
+            if duration > Self.longestCall { try measureCancel(after: delay) }
         }
         if tried == 0 { record.began("not tried: cancelling it while it works, because it always ended before") }
+    }
+
+    /// Cancels others at the same moment of their work. The shortest of several times counts, as the machine may be busy.
+    private func measureCancel(after delay: Duration) throws {
+        let situation = "It was cancelled while it worked"
+        var shortest = Duration.seconds(Int64.max)
+        for _ in 0..<4 where !record.hasFound(.doesNotBlock) {
+            let operation = try makeOperation()
+            guard becomesReady(operation) else { return }
+            _ = Starter(operation)
+            _ = eventually { operation.isExecuting || operation.isFinished }
+            Thread.sleep(forTimeInterval: delay / .seconds(1))
+            shortest = min(shortest, cancel(operation, situation))
+            if !waitForEnd(operation) { return foundEndlessWhenCancelled(operation) }
+            if shortest <= Self.longestCall { return }
+        }
+        found(
+            .doesNotBlock, "\(situation), and its cancel() took \(shortest).",
+            advice: "Finish in the callback of the work, and don't wait for that in cancel() or didCancel().")
     }
 
     private func start(_ operation: Operation) {

@@ -2,8 +2,8 @@ import Foundation
 import OperationKit
 
 extension Trial {
-    /// The longest time that `start()` may take of an operation that ends later.
-    private static let longestStart = Duration.milliseconds(100)
+    /// The longest time that `start()` may take of an operation that ends later, and `cancel()`.
+    static let longestCall = Duration.milliseconds(100)
 
     func makesNewOperations() throws {
         let (first, second) = (try makeOperation(), try makeOperation())
@@ -73,7 +73,7 @@ extension Trial {
             workDuration = began.duration(to: .now)
             guard let returned = hasReturned(starter) else { return }
             shortest = min(shortest, returned.duration)
-            if shortest <= Self.longestStart { return }
+            if shortest <= Self.longestCall { return }
         }
         found(.doesNotBlock, "It is asynchronous, and its start() took \(shortest).")
     }

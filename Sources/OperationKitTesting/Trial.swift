@@ -227,11 +227,16 @@ final class Trial {
     }
 
     /// Cancels an operation; what was done with it is said of it if its `cancel()` blocks.
-    func cancel(_ operation: Operation, _ situation: String) {
+    ///
+    /// - Returns: How long `cancel()` took.
+    @discardableResult
+    func cancel(_ operation: Operation, _ situation: String) -> Duration {
         let question = TrialRecord.Question(rule: .finishesWhenCancelled) {
             "\(situation), and its cancel() did not return within \($0), as if it waited for the work or for a lock."
         }
+        let began = ContinuousClock.now
         record.ask(question, operation.cancel)
+        return began.duration(to: .now)
     }
 
     /// Adds an operation to the queue, which asks it for its state.

@@ -82,6 +82,23 @@ final class WaitingInCancel: AsyncOperation, @unchecked Sendable {
     }
 }
 
+/// Waits in its hook until its work has ended.
+final class WaitingForItsWork: AsyncOperation, @unchecked Sendable {
+    private let workHasEnded = DispatchSemaphore(value: 0)
+    private let waits: @Sendable () -> Bool
+
+    init(_ waits: @escaping @Sendable () -> Bool = { true }) { self.waits = waits }
+
+    override func main() {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.25) {
+            self.workHasEnded.signal()
+            self.finish()
+        }
+    }
+
+    override func didCancel() { if waits() { workHasEnded.wait() } }
+}
+
 /// Succeeds without an output when it is cancelled.
 final class EmptyWhenCancelled: IOOperation<Void, Int>, @unchecked Sendable {
     override func main(input: Void) {

@@ -47,6 +47,28 @@ struct TrialTests {
         #expect(report.violations.map(\.description) == ["The closure threw an error: NoServer()."])
     }
 
+    @Test("A cancel() that waits for the work for a while is found")
+    func waitingInCancel() async {
+        let report = await OperationContract.report(within: .seconds(20), rounds: 1) { WaitingForItsWork() }
+        let found = report.violations.map(\.description)
+        #expect(found.count == 1 && found[0].hasPrefix("It was cancelled while it worked, and its cancel() took 0."))
+        #expect(found.first?.contains("don't wait") == true, "\(report)")
+    }
+
+    @Test("A cancel() that takes long now and then is not taken for one that waits")
+    func slowCancel() async {
+        let cancels = Shared(0)
+        let report = await OperationContract.report(within: .seconds(20), rounds: 1) {
+            WaitingForItsWork {
+                cancels.change { cancels in
+                    cancels += 1
+                    return cancels.isMultiple(of: 2)
+                }
+            }
+        }
+        #expect(report.violations.isEmpty, "\(report)")
+    }
+
     @Test("A report says what was tried, with the seed")
     func report() async {
         let report = await OperationContract.report(rounds: 4, seed: 7) { EndingAtOnce() }
