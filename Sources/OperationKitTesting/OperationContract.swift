@@ -27,7 +27,8 @@ import OperationKit
 ///
 /// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that does
 /// not stop it, a reference that is kept. Other subclasses of `Operation` can break all of them. A class that damages Foundation's
-/// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one. A class that blocks the thread which
+/// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one. So does one that finishes in its
+/// `deinit`, because Foundation holds an operation until its completion block has been called. A class that blocks the thread which
 /// asks it, for longer than the limit, is not tried any further, and the thread stays behind.
 public enum OperationContract {
     /// Tries a class, and returns the rules that were seen to be broken, each once.
@@ -138,8 +139,9 @@ public enum OperationContract {
             case .waitsForItsStart: "Don't finish in cancel() before the start: finish in start()."
             case .doesNotWorkWhenCancelledBefore: "Look at isCancelled in start() before the work begins."
             case .finishesWhenCancelled: "Stop the work in cancel() or didCancel(), and finish."
-            case .survivesRaces: "Guard the state with one lock: a cancellation may come at any moment."
-            case .isReleased: "Don't keep the operation in itself, nor in what its work leaves behind."
+            case .survivesRaces: "Finish at whatever moment the cancellation comes, and guard the state with one lock."
+            case .isReleased:
+                "Don't keep the operation in itself, nor in what its work leaves behind, such as a recorded callback."
             case .usesTheLibrary: "See the documentation of AsyncOperation for what subclasses may do."
             }
         }

@@ -93,7 +93,11 @@ extension Trial {
         }
         for error in errors
         where error is LostFinishError || error is IOOperationError || error is CompoundAdditionError {
-            found(.usesTheLibrary, error.localizedDescription)
+            // The error says what to do. The default work of a typed operation ends without an output.
+            let hasNoOutput = if case IOOperationError.missingOutput = error { true } else { false }
+            found(
+                .usesTheLibrary, error.localizedDescription,
+                advice: hasNoOutput ? "Don't call super.main(input:), which ends it so." : "")
         }
     }
 
@@ -101,7 +105,9 @@ extension Trial {
     func lookBack() {
         _ = eventually(within: .milliseconds(20)) { samples.contains(where: \.wasFinishedAfterDefaultMain) }
         if samples.contains(where: \.wasFinishedAfterDefaultMain) {
-            found(.usesTheLibrary, "It called finish after super.main() had finished it. Don't call super.main().")
+            found(
+                .usesTheLibrary, "It called finish after super.main() had finished it.",
+                advice: "Don't call super.main().")
         }
         for end in ends where end.count.value > 1 { found(.finishesOnce, end.sentence) }
     }

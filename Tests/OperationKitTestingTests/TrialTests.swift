@@ -69,6 +69,14 @@ struct TrialTests {
         #expect(report.violations.isEmpty, "\(report)")
     }
 
+    @Test("A sentence of the library stands for itself; the default work of a typed operation is named")
+    func advice() async {
+        let lost = await OperationContract.violations(rounds: 1) { AsyncBlockOperation(name: "lost") { _ in } }
+        #expect(lost.map(\.description) == [LostFinishError.operation(name: "lost").localizedDescription])
+        let empty = await OperationContract.violations(rounds: 1) { WithoutOutput() }
+        #expect(empty.first?.description.contains("super.main(input:)") == true, "\(empty)")
+    }
+
     @Test("A report says what was tried, with the seed")
     func report() async {
         let report = await OperationContract.report(rounds: 4, seed: 7) { EndingAtOnce() }
