@@ -37,10 +37,12 @@ extension AsyncOperation {
     /// What the times of the operation are measured with: a `ContinuousClock`, unless another one is set before the start. Later
     /// it cannot be changed, which debug builds report (``MisuseReport/latePolicy(operation:policy:)``).
     ///
-    /// It measures ``timeout`` and all other times of the operation. One thread serves the deadlines of all operations with a
-    /// `ContinuousClock`, another one those with a `SuspendingClock`, and one sleeping task at a time those with the same clock that is an
-    /// object: another one when what it sleeps for has ended. Other clocks cost a task for each deadline. Where the `sleep` of a clock
-    /// throws, or returns early, the time counts as over.
+    /// It measures ``timeout`` and all other times of the operation. Children have clocks of their own, but an attempt that was given none
+    /// takes that of the operation around it.
+    ///
+    /// One thread serves the deadlines of all operations with a `ContinuousClock`, another one those with a `SuspendingClock`, and one
+    /// sleeping task at a time those with the same clock that is an object: another one when what it sleeps for has ended. Other clocks
+    /// cost a task for each deadline. Where the `sleep` of a clock throws, or returns early, the time counts as over.
     public final var clock: any Clock<Duration> {
         get { withState { $0.gates?.clock }?.value ?? ContinuousClock() }
         set { setPolicy("a clock") { exchange(&$0.clock, with: Reference(newValue)) } }
