@@ -204,6 +204,7 @@ import OperationKitTestSupport
         limited.clock = stalls.clock
         limited.timeout = .seconds(5)
         limited.start()
+        await eventually("upload has not started") { upload.isAtWork }
         await stalls.pass { upload.isCancelled }
         #expect(stalls.names.isEmpty)
         let report = try #require(await stalls.report())
