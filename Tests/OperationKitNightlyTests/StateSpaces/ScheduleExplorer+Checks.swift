@@ -39,10 +39,12 @@ extension ScheduleExplorer {
             let external = child.waitsFor.contains(ScheduleExplorer.external) ? 1 : 0
             if Int(readiness.table.records[child.slot].openExternal) != external { violation = "openExternal is wrong" }
         }
-        let dependents = externalSlot.map { readiness.table.records[$0].dependents.count }
-        if let dependents, dependents != waitingForExternal + abandoned {
+        let records = readiness.table.records
+        let dependents = externalSlot.map { records[$0].dependents.count { records[$0].phase != .gone } }
+        if let dependents, dependents != waitingForExternal {
             violation = "\(dependents) wait for the external dependency"
         }
+        if records.count < 2 * records.count(where: { $0.phase == .gone }) { violation = "ended children pile up" }
         let slots = children.filter { $0.stage != .ended && $0.stage != .watchedEnded }.map(\.slot)
         if Set(slots).count != slots.count { violation = "a slot is used twice" }
         let isSlotLost = readiness.table.records.contains { $0.phase == .gone && $0.open == 0 }
@@ -59,7 +61,8 @@ extension ScheduleExplorer {
     /// All that the future depends on. What the queue of those who are ready looks like inside follows from it.
     var identity: [Int] {
         var numbers = [
-            onTheWay, abandoned, hasEnded ? 1 : 0, hasStarted ? 1 : 0, isCancelling ? 1 : 0, isCancelled ? 1 : 0,
+            onTheWay, readiness.table.early, hasEnded ? 1 : 0, hasStarted ? 1 : 0, isCancelling ? 1 : 0,
+            isCancelled ? 1 : 0,
             readiness.places.limit, readiness.places.isKeptByQueue ? 1 : 0, readiness.places.isWorkerEarly ? 1 : 0,
         ]
         numbers += [readiness.places.isSuspended ? 1 : 0, budget.hashValue, children.count, externalSlot ?? -1]

@@ -14,8 +14,6 @@ struct ScheduleExplorer {
     let keepsOrder: Bool
     /// The slot of an external dependency, as long as children wait for it.
     var externalSlot: Int?
-    /// How many children have ended without having waited for its end, since these were forgotten last.
-    var abandoned = 0
     var onTheWay = 0
     var hasStarted = false
     var isCancelling = false
@@ -141,7 +139,6 @@ extension ScheduleExplorer {
             // They are asked again then.
             readiness.prepared()
             externalSlot = nil
-            abandoned = 0
             connect()
             for index in children.indices where children[index].stage == .added { becomeKnown(index) }
             readiness.started()
@@ -279,16 +276,9 @@ extension ScheduleExplorer {
 
     /// A child has ended, though the external dependency has not.
     private mutating func stopWaiting() {
-        guard let slot = externalSlot else { return }
-        abandoned += 1
-        if waitingForExternal == 0 {
-            readiness.externalEnded(slot)
-            externalSlot = nil
-            abandoned = 0
-        } else if abandoned > waitingForExternal {
-            readiness.table.removeEndedDependents(of: slot)
-            abandoned = 0
-        }
+        guard let slot = externalSlot, waitingForExternal == 0 else { return }
+        readiness.externalEnded(slot)
+        externalSlot = nil
     }
 
     var waitingForExternal: Int { children.count { $0.waitsFor.contains(ScheduleExplorer.external) } }

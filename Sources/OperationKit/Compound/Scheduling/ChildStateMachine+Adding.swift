@@ -85,16 +85,6 @@ extension ChildStateMachine {
         }
     }
 
-    private mutating func disconnect(_ child: ChildReference, from dependencies: [Operation]) {
-        for dependency in dependencies {
-            if let other = readiness.table.slot(of: dependency) {
-                readiness.table.removeDependency(of: child.slot, on: other)
-            } else {
-                externals.notAwaited(dependency, by: child.slot, in: &readiness)
-            }
-        }
-    }
-
     /// A cycle of children that wait for each other, if there is one.
     private mutating func dependencyCycle(
         through slots: some Sequence<Int>
@@ -115,7 +105,17 @@ extension ChildStateMachine {
 
     /// Takes back children that were added last, before anything else has happened.
     private mutating func takeBack(_ registrations: [ChildRegistration]) {
-        for registration in registrations { disconnect(registration.child, from: registration.unfinished) }
+        // The last ones first, as each is the last dependent of what it waits for then.
+        for registration in registrations.reversed() {
+            for dependency in registration.unfinished {
+                if let other = readiness.table.slot(of: dependency) {
+                    readiness.table.removeDependency(of: registration.slot, on: other)
+                } else {
+                    externals.notAwaited(dependency, by: registration.slot, in: &readiness)
+                }
+            }
+        }
+        externals.removeUnobservedThatAreNotAwaited()
         for registration in registrations.reversed() {
             let slot = registration.slot
             ledger.added(-Int64(readiness.table.records[slot].weight))
@@ -124,7 +124,6 @@ extension ChildStateMachine {
                 externals.childTakenBack(registration.child, in: readiness)
             }
         }
-        externals.removeUnobservedThatAreNotAwaited()
     }
 }
 

@@ -44,6 +44,8 @@ struct ChildTable {
     /// Whether a child has been made to wait for something since the dependencies were removed.
     var hasDependencies = false
     var searches = 0
+    /// How many children have ended before something that they depend on, since the last ones were forgotten.
+    private(set) var early = 0
 }
 
 // MARK: - Finding children
@@ -221,15 +223,20 @@ extension ChildTable {
         if records[dependency].phase == .external { records[slot].openExternal -= 1 }
     }
 
-    /// Removes the children that have ended from the dependents of a child, or of an external dependency.
+    /// A child has ended before something that it depends on. Once such children have half of the slots, they are forgotten, so that
+    /// they don't pile up behind what does not end.
     ///
-    /// Complexity: linear in its dependents.
-    mutating func removeEndedDependents(of slot: Int) {
-        let dependents = records[slot].dependents
-        records[slot].dependents = dependents.filter { records[$0].phase != .gone }
-        for dependent in dependents where records[dependent].phase == .gone {
-            records[dependent].open -= 1
-            freeIfUnused(dependent)
+    /// Complexity: linear in the dependencies of a child, on average.
+    mutating func endedEarly() {
+        early += 1
+        if 2 * early <= records.count { return }
+        early = 0
+        for slot in records.indices {
+            records[slot].dependents = records[slot].dependents.filter { records[$0].phase != .gone }
+        }
+        for slot in records.indices where records[slot].phase == .gone {
+            records[slot].open = 0
+            freeIfUnused(slot)
         }
     }
 

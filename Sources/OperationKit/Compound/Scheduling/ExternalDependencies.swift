@@ -9,8 +9,6 @@ final class ExternalDependency: @unchecked Sendable {
     fileprivate var observer: FinishObserver?
     /// How many children wait for it.
     fileprivate var waiting = 0
-    /// How many children have ended without having waited for its end.
-    fileprivate var abandoned = 0
 
     fileprivate init(_ operation: Operation, slot: Int) {
         self.operation = operation
@@ -77,13 +75,7 @@ extension ExternalDependencies {
         guard !awaited.isEmpty, let dependencies = awaited.removeValue(forKey: child) else { return }
         for dependency in dependencies where dependency.operation != nil {
             dependency.waiting -= 1
-            dependency.abandoned += 1
             endIfNotAwaited(dependency, in: &readiness)
-            // At least half of those looked at are removed, so this costs O(1) for each child that has ended.
-            if dependency.operation != nil, dependency.abandoned > dependency.waiting {
-                dependency.abandoned = 0
-                readiness.table.removeEndedDependents(of: dependency.slot)
-            }
         }
     }
 
@@ -134,9 +126,11 @@ extension ExternalDependencies {
         dependency.observer = observer
     }
 
-    /// Forgets operations that only rejected children waited for: they need no observer.
+    /// Forgets the last operations, as far as only rejected children waited for them: they need no observer.
     mutating func removeUnobservedThatAreNotAwaited() {
-        changes.toObserve.removeAll { dependencies[ObjectIdentifier($0)] == nil }
+        while let last = changes.toObserve.last, dependencies[ObjectIdentifier(last)] == nil {
+            changes.toObserve.removeLast()
+        }
     }
 
     /// Removes all external dependencies. Their slots stay as they are.

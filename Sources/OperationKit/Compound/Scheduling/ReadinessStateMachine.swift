@@ -212,6 +212,7 @@ extension ReadinessStateMachine {
         }
         table.remove(slot)
         leave(slot)
+        if case .gone = table.records[slot].phase { table.endedEarly() }
     }
 
     /// An external dependency has ended.
