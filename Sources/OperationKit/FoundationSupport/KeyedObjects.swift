@@ -25,7 +25,7 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
             // Another object may have taken the place. If it is released at this moment, then not with the lock held.
             _ = entries.withLock { entries in
                 let successor = entries[key]?.object
-                if successor == nil { entries[key] = nil }
+                if successor == nil { entries.forget(key) }
                 return successor
             }
         }
@@ -37,5 +37,15 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
             entries[key] = WeakReference(new)
             return new
         }
+    }
+}
+
+extension Dictionary {
+    /// Removes an entry. Gives back most of the memory when few are left, which a dictionary does not do by itself.
+    ///
+    /// Complexity: O(1) on average.
+    mutating func forget(_ key: Key) {
+        self[key] = nil
+        if capacity > 8 * count + 64 { self = reduce(into: [:]) { $0[$1.0] = $1.1 } }
     }
 }

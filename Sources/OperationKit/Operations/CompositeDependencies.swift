@@ -30,11 +30,7 @@ final class CompositeDependencies: Sendable {
         Self.table.withLock { table in
             for operation in identifiers {
                 table[operation]?[ObjectIdentifier(self)] = nil
-                if table[operation]?.isEmpty == true { table[operation] = nil }
-            }
-            // A dictionary keeps its memory when it becomes smaller.
-            if table.capacity > 8 * table.count + 64 {
-                table = Dictionary(uniqueKeysWithValues: table.map { ($0.key, $0.value) })
+                if table[operation]?.isEmpty == true { table.forget(operation) }
             }
         }
     }

@@ -23,7 +23,7 @@ final class ResourcePool: Sendable {
         }
 
         mutating func ended(_ id: RequestID, givesBackPermits: Bool) -> [ResourceLease] {
-            entries[id] = nil
+            entries.forget(id)
             let granted = machine.ended(id, givesBackPermits: givesBackPermits)
             return leases(of: granted)
         }

@@ -192,7 +192,7 @@ extension ResourceStateMachine {
         } else {
             leaveLines(id)
         }
-        requests[id] = nil
+        requests.forget(id)
         return grantFirst(of: request.resources)
     }
 
