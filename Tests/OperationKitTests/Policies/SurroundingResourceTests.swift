@@ -64,7 +64,9 @@ extension EventLog {
         let operation = log.held("operation", database)
         operation.start()
         let add = { @Sendable [unowned sync] in
-            _ = #expect(throws: CompoundAdditionError.self) { try sync.addOperations([operation, child]) }
+            _ = #expect(throws: CompoundAdditionError.self) {
+                try sync.addOperations(isAfterEnd ? [operation] : [operation, child])
+            }
         }
         if isAfterEnd { sync.asyncCompletionBlock = { _ in add() } } else { add() }
         child.finish()
