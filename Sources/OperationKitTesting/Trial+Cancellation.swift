@@ -90,7 +90,8 @@ extension Trial {
     private func measureCancel(after delay: Duration) throws {
         let situation = "It was cancelled while it worked"
         var shortest = Duration.seconds(Int64.max)
-        for _ in 0..<4 where !record.hasFound(.doesNotBlock) {
+        for _ in 0..<4 {
+            if record.hasFound(.doesNotBlock) { return }
             let operation = try makeOperation()
             guard becomesReady(operation) else { return }
             _ = Starter(operation)

@@ -50,8 +50,8 @@ final class DedicatedThreads: Sendable {
 
         mutating func beginNextJob() -> Job? {
             if earlier.isEmpty {
-                // Gives back the memory of very many that came together.
-                earlier = exchange(&added, with: []).reversed()
+                swap(&earlier, &added)
+                earlier.reverse()
             }
             begunCount += 1
             return earlier.popLast()

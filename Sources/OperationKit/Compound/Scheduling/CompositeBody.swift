@@ -182,9 +182,11 @@ extension ChildScheduler {
                 operation: operation.displayName, compound: composite?.displayName ?? "compound")
         }
         // One that executes and is a composite waits for its children: if this is one of them, both would wait for each other.
-        let isAround = (operation as? AsyncOperation).map { composite.isInside($0) || $0.isComposite && $0.isExecuting }
+        let isAtWork = (operation as? AsyncOperation)?.isComposite == true && operation.isExecuting
         // The failure of one that is there already is not the caller's to handle.
-        if isAround == true || operation.isPart(of: self) { throw composite.alreadyAdded(operation) }
+        if isAtWork || composite.isInside(operation) || operation.isPart(of: self) {
+            throw composite.alreadyAdded(operation)
+        }
         return (body, composite)
     }
 

@@ -92,7 +92,7 @@ final class ResourceLease: StartGate, StartLease {
             switch answer {
             case .granted(let id): (state.phase, state.request) = (.granted, id)
             case .waiting(let id): (state.phase, state.request) = (.waiting, id)
-            default: break
+            case .tooManyWaiting, .refused: break
             }
             return answer
         }
@@ -124,11 +124,12 @@ final class ResourceLease: StartGate, StartLease {
             }
         }
         let isAnswered = state.withLock { state in
-            state.isAwaited = true
-            return switch state.phase {
-            case .granted, .refused: true
-            default: false
+            switch state.phase {
+            case .granted, .refused: return true
+            case .idle, .waiting, .allowed, .over: break
             }
+            state.isAwaited = true
+            return false
         }
         if isAnswered { operation.gateOpened() }
     }

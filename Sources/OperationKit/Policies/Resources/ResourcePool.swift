@@ -58,7 +58,7 @@ final class ResourcePool: Sendable {
                 resources, priority: priority, isComposite: isComposite, inside: holder)
             switch answer {
             case .granted(let id), .waiting(let id): state.entries[id] = WeakReference(lease)
-            default: break
+            case .tooManyWaiting, .refused: break
             }
             return answer
         }
@@ -87,7 +87,7 @@ final class ResourcePool: Sendable {
     ) -> (refusal: ResourceStateMachine.Refusal?, granted: [ResourceLease]) {
         state.withLock { state in
             let (refusal, granted) = state.machine.enclosed(id, by: holder)
-            if refusal != nil { state.entries[id] = nil }
+            if refusal != nil { state.entries.forget(id) }
             return (refusal, state.leases(of: granted))
         }
     }

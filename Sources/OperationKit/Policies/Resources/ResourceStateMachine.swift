@@ -170,7 +170,7 @@ extension ResourceStateMachine {
         leaveLines(id)
         requests[id]?.holder = holder
         let refusal = requests[id].flatMap { self.refusal(of: $0) }
-        if refusal == nil { enterLines(id) } else { requests[id] = nil }
+        if refusal == nil { enterLines(id) } else { requests.forget(id) }
         return (refusal, grantFirst(of: request.resources))
     }
 
