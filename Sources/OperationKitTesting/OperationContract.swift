@@ -25,10 +25,10 @@ import OperationKit
 /// a `start()` or `cancel()` that waits for the work, let that take more than a tenth of a second. A
 /// class whose work always ends before it can be cancelled is tried, but its cancellation is not.
 ///
-/// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that does
-/// not stop it, a reference that is kept. Other subclasses of `Operation` can break all of them. A class that damages Foundation's
-/// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one. So does one that finishes in its
-/// `deinit`, because Foundation holds an operation until its completion block has been called. A class that blocks the thread which
+/// For an `AsyncOperation` the library sees to most rules, and what can be wrong is the work: a path that forgets `finish`, a hook that
+/// does not stop it, a reference that is kept. Other subclasses of `Operation` can break all of them. A class that damages Foundation's
+/// queue ends the program on Linux; where that can be known beforehand, the operation is not put on one. One that finishes in its `deinit`
+/// may end it too, because Foundation holds an operation until its completion block has been called. A class that blocks the thread which
 /// asks it, for longer than the limit, is not tried any further, and the thread stays behind.
 public enum OperationContract {
     /// Tries a class, and returns the rules that were seen to be broken, each once.

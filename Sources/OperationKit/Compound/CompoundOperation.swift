@@ -33,10 +33,10 @@ public import Foundation
 ///
 /// ## Cancellation
 ///
-/// `cancel()` cancels all children, at any depth, before it returns, except inside a hook of a child that it is cancelling. No child starts
-/// its work after that; those that have not started finish without running, with their completion blocks. The compound finishes after the
-/// last child, with ``CompoundOperationError/cancelled(name:errors:reason:)``, also when it is suspended or limited to 0. Calling
-/// `finish(withError:)` on the compound cancels the children in the same way; the compound then finishes with that outcome.
+/// `cancel()` cancels all children, at any depth, before it returns; called in a hook of a child that is just being cancelled, soon after.
+/// No child starts its work after that; those that have not started finish without running, with their completion blocks. The compound
+/// finishes after the last child, with ``CompoundOperationError/cancelled(name:errors:reason:)``, also when it is suspended or limited to
+/// 0. Calling `finish(withError:)` on the compound cancels the children in the same way; the compound then finishes with that outcome.
 ///
 /// ## Threads
 ///
@@ -112,7 +112,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ///
     /// - Parameter error: The failures of the children and the cancellation of the compound, or `nil` if there was neither.
     /// - Throws: The error with which the compound ends. If nothing is thrown, it ends with success, also if it was
-    ///   cancelled or took too long.
+    ///   cancelled or took too long before.
     open func childrenDidFinish(_ error: CompoundOperationError?) throws {
         if let error { throw error }
     }

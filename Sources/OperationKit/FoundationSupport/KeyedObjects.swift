@@ -8,7 +8,8 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
 
     var count: Int { entries.withLock(\.count) }
 
-    /// Returns the object of a key, a new one if there is none. Keys are compared with the lock held.
+    /// Returns the object of a key, a new one if there is none. Keys are hashed and
+    /// compared with the lock held, also when an object is freed.
     ///
     /// - Parameters:
     ///   - value: The key. All who use none share an object, too.
@@ -43,7 +44,7 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
 extension Dictionary {
     /// Removes an entry. Gives back most of the memory when few are left, which a dictionary does not do by itself.
     ///
-    /// Complexity: O(1) on average.
+    /// Complexity: amortized O(1).
     mutating func forget(_ key: Key) {
         self[key] = nil
         if capacity > 8 * count + 64 { self = reduce(into: [:]) { $0[$1.0] = $1.1 } }

@@ -223,8 +223,8 @@ extension ChildTable {
         if records[dependency].phase == .external { records[slot].openExternal -= 1 }
     }
 
-    /// A child has ended before something that it depends on. Once such children have half of the slots, they are forgotten, so that
-    /// they don't pile up behind what does not end.
+    /// A child has ended before something that it depends on. Once more have done so, since the last time, than half of the slots,
+    /// those that are left are forgotten, so that they don't pile up behind what does not end.
     ///
     /// Complexity: linear in the dependencies of a child, on average.
     mutating func endedEarly() {

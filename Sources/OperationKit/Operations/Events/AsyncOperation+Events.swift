@@ -3,7 +3,7 @@ import Foundation
 // Callers hold no lock.
 extension AsyncOperation {
     /// Takes a step in which something happens, with the lock held and the observers that are around the operation then; `nil` if there
-    /// is none in the process. They are looked up before, and once more if one, or an operation to a composite, was added meanwhile.
+    /// is none in the process. They are looked up before, and again if one, or an operation to a composite, was added meanwhile.
     @inline(__always)
     func withObservers<Answer>(_ step: (inout State, _ outer: ObserverList?) -> Answer) -> Answer {
         while true {
