@@ -27,11 +27,13 @@ package final class Interruption: SchedulingProbe.Observer {
     /// part.
     private var held = 0
     package private(set) var hasRun = false
+    package let heedsOthers: Bool
 
     /// Creates an interruption by an action, which runs on the observed thread. What another thread would do belongs
-    /// in `answersOnAnotherThread`.
-    package init(at number: Int, _ action: @escaping () -> Void) {
+    /// in `answersOnAnotherThread`. A thread that heeds no others does nothing for observers of operations.
+    package init(at number: Int, heedsOthers: Bool = false, _ action: @escaping () -> Void) {
         self.number = number
+        self.heedsOthers = heedsOthers
         self.action = action
     }
 
@@ -51,6 +53,8 @@ package final class Interruption: SchedulingProbe.Observer {
 }
 
 extension SchedulingProbe.Observer {
+    package var heedsOthers: Bool { false }
+
     package func makeQueue() -> CompositeQueue { CompositeQueue() }
 
     package func runWorker(_ work: @escaping @Sendable () -> Void) { elsewhere(work) }

@@ -20,6 +20,9 @@ enum SchedulingProbe {
     }
 
     protocol Observer: AnyObject {
+        /// Whether the observed thread heeds what other threads count for the whole process, as every other thread does. A test
+        /// that explores or counts what a thread does is not disturbed by what other tests observe and hold.
+        var heedsOthers: Bool { get }
         /// Called on the observed thread, which stays there as long as the observer likes. Other locks may be held where
         /// one is taken inside another.
         func reached(_ place: Place)
@@ -52,9 +55,8 @@ enum SchedulingProbe {
     @inline(__always) static var observer: (any Observer)? { nil }
     #endif
 
-    /// Whether the current thread heeds what other threads count for the whole process. A test that explores or counts what a
-    /// thread does is not disturbed by what other tests observe and hold.
-    @inline(__always) static var heedsOthers: Bool { observer == nil }
+    /// Whether the current thread heeds what other threads count for the whole process.
+    static var heedsOthers: Bool { observer?.heedsOthers ?? true }
 
     /// The current thread is at a place.
     @inline(__always)

@@ -280,7 +280,6 @@ extension ObserverList {
     static var isObserving: Bool { ObserverRegistration.count.value != 0 && SchedulingProbe.heedsOthers }
 
     /// How many outer observers were added, and children of composites. What is looked up before and after an addition differs.
-    @inline(__always)
     static var additionCount: Int { SchedulingProbe.heedsOthers ? ObserverRegistration.additions.value : 0 }
 
     /// Adds an observer, unless it is there.
