@@ -14,8 +14,9 @@ extension AsyncOperation {
     /// been cancelled before, or has its outcome, is left alone. The cancellation comes from a thread of the library, which is
     /// there even if work blocks the cooperative pool and all threads of dispatch queues.
     ///
-    /// The time begins right before `main()`, after everything that the operation waits for first. A composite counts from its
-    /// own `main()`, or `prepare()`, on, also while it is suspended, and ends after its children. A ``CompoundOperation`` ends with
+    /// The time begins right before `main()`, after everything that the operation waits for first. What a retry or a repetition requires
+    /// is requested for each attempt, so that wait is inside the time. A composite counts from its own `main()`, or `prepare()`, on, also
+    /// while it is suspended, and ends after its children. A ``CompoundOperation`` ends with
     /// ``CompoundOperationError/cancelled(name:errors:reason:)``, whose `reason` is the error.
     ///
     /// An operation whose timeout is zero or less is cancelled in the same way instead of its `main()`, after everything that it

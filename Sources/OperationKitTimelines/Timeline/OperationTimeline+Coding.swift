@@ -11,7 +11,8 @@ private enum Key: String, CodingKey {
 }
 
 extension OperationTimeline: Codable {
-    /// The version of the format, which changes when older versions of the library could not read it any more.
+    /// The version of the format, which changes when older versions of the library would misread it. They refuse an outcome that they
+    /// do not know.
     private static let format = 1
 
     /// Creates a timeline from what an encoder has written.
