@@ -56,6 +56,7 @@ public final class EventRecorder: OperationObserver {
     }
 
     /// Observes an operation, and returns it.
+    @discardableResult
     public func observe<Observed: AsyncOperation>(_ operation: Observed) -> Observed {
         operation.addObserver(self)
         return operation

@@ -51,7 +51,7 @@ struct TrialTests {
     func waitingInCancel() async {
         let report = await OperationContract.report(within: .seconds(20), rounds: 1) { WaitingForItsWork() }
         let found = report.violations.map(\.description)
-        #expect(found.count == 1 && found[0].hasPrefix("It was cancelled while it worked, and its cancel() took 0."))
+        #expect(found.count == 1 && found[0].hasPrefix("It was cancelled while it worked, and its cancel() took "))
         #expect(found.first?.contains("don't wait") == true, "\(report)")
     }
 
