@@ -3,17 +3,20 @@ import OperationKitTestSupport
 /// A tree of operations with policies, as a value. Times are in microseconds.
 struct PolicyNode: Sendable {
     enum Kind: Sendable {
-        case inline, hopping, task, retriedTask, endless, endlessTask, foreign
-        case compound, macro, waterfall, workflow, retry, hedge, repetition
+        case inline, hopping, task, retriedTask, endless, endlessTask, losing, foreign
+        case compound, gathering, macro, waterfall, workflow, retry, hedge, repetition, recovery
 
-        /// Those with an input and an output, the last one more often, and what may be in a compound, too.
-        static let leaves: [Kind] = [.inline, .hopping, .task, .retriedTask, .endless, .endlessTask, .foreign]
+        /// Those with an input and an output, and what may be in a compound, too, the last one more often.
+        static let leaves: [Kind] = [.inline, .hopping, .task, .retriedTask, .endless, .endlessTask, .losing, .foreign]
         static let composites: [Kind] = [
-            .macro, .waterfall, .workflow, .retry, .hedge, .repetition, .compound, .compound, .compound,
+            .macro, .waterfall, .workflow, .retry, .hedge, .repetition, .recovery, .gathering, .compound, .compound,
+            .compound,
         ]
+        static let stepCount = 7
         var makesAttempts: Bool { self == .retry || self == .hedge || self == .repetition }
         /// Whether each attempt requests what the operation requires.
         var passesRequestToChildren: Bool { self == .retry || self == .repetition }
+        var limitsChildren: Bool { self == .compound || self == .gathering }
     }
 
     let id: Int
@@ -27,6 +30,8 @@ struct PolicyNode: Sendable {
     var cancelsRemaining = false
     var isCancelledBefore = false
     var dependsOnSibling = false
+    /// Whether it requires the success of that sibling, too.
+    var requiresSuccess = false
     var attemptTimeout: Int?
     var delay = 0
     /// From -1 to 1.
@@ -47,6 +52,8 @@ enum Policy: Sendable {
 struct PolicyAction: Sendable {
     enum Effect: Sendable {
         case cancel, cancelWithReason, finish, fail, limit(Int), suspend(Bool), describe, advance(Int), cancelTask
+        /// Cancels all that is on the queue on which the work runs.
+        case cancelQueue
         case drop(Int)
         case add(PolicyNode, isStarted: Bool)
     }
@@ -121,9 +128,11 @@ struct PolicyGenerator {
         lastID += 1
         let isLeaf = depth > 3 || pick(8) < 1 + 2 * depth
         let kinds = isLeaf ? PolicyNode.Kind.leaves : PolicyNode.Kind.composites
-        var node = PolicyNode(id: lastID, kind: element(of: isStep ? Array(kinds.prefix(6)) : kinds))
+        var node = PolicyNode(
+            id: lastID, kind: element(of: isStep ? Array(kinds.prefix(PolicyNode.Kind.stepCount)) : kinds))
         (node.limit, node.failure, node.delay) = (1 + pick(3), element(of: [0, 0, 1, 2]), 1 + pick(600))
-        (node.cancelsRemaining, node.isCancelledBefore, node.dependsOnSibling) = (chance(3), chance(20), chance(4))
+        (node.cancelsRemaining, node.isCancelledBefore) = (chance(3), chance(20))
+        (node.dependsOnSibling, node.requiresSuccess) = (chance(4), chance(2))
         if chance(3) { node.attemptTimeout = 100 + pick(2_000) }
         if chance(3) { node.priority = 1 - 2 * pick(2) }
         var held = floor
@@ -168,7 +177,7 @@ struct PolicyGenerator {
         case (3, _), (4, _): action.effect = .advance(pick(1_500))
         case (5, let (id, floor)?), (6, let (id, floor)?):
             (action.target, action.effect) = (id, .add(node(2, floor: floor, isStep: false), isStarted: chance(3)))
-        case (7, _): action.effect = chance(2) ? .drop(pick(rootCount)) : .cancelTask
+        case (7, _): action.effect = element(of: [.drop(pick(rootCount)), .cancelTask, .cancelQueue])
         case (8, let (id, _)?): (action.target, action.effect) = (chance(2) ? 0 : id, .limit(pick(4)))
         case (9, let (id, _)?): (action.target, action.effect) = (chance(2) ? 0 : id, .suspend(chance(2)))
         default: break
@@ -176,6 +185,7 @@ struct PolicyGenerator {
         // What holds up others is over at a certain time.
         switch action.effect {
         case .limit, .suspend: break
+        case .cancelQueue: action.inside = 1 + pick(lastID)
         default: action.inside = chance(3) ? 1 + pick(lastID) : nil
         }
         return action

@@ -12,6 +12,10 @@ final class PolicyUnit: Sendable {
         var isBarred = false
         /// Another thread ends it, so that its work may go on after its end.
         var isSteered = false
+        /// The children that require its success.
+        var dependents: [PolicyUnit] = []
+        /// Its limit has been changed.
+        var isLimitOpen = false
         /// It is no root or child any more, and may be freed while it executes, as all that is inside it.
         var isDropped = false
         var (ends, completions) = (0, 0)
@@ -102,16 +106,27 @@ extension PolicyRun {
                 try work(unit)
                 await Task.yield()
             }
+        case .losing:
+            return IOBlockOperation<Void, Void>.finishing { [self] _, finish in
+                do { try work(unit) } catch { finish(error) }
+            }
         // Its work may begin after it was finished in `cancel()`.
         case .foreign: return ForeignOperation(endsInCancel: true) { $0.finish() }
         case .compound:
             let children = node.children.map { make($0, in: unit) }
             for (index, child) in node.children.enumerated().dropFirst() where child.dependsOnSibling {
                 children[index].addDependency(children[index - 1])
+                if child.requiresSuccess { requireSuccess(of: children[index - 1], by: children[index]) }
             }
             return CompoundOperation(
                 operations: children, maxConcurrentOperationCount: node.limit,
                 failurePolicy: node.cancelsRemaining ? .cancelRemaining : .continueAll)
+        case .gathering:
+            return node.children.map(part).gathered(
+                maxConcurrentOperationCount: node.limit,
+                failurePolicy: node.cancelsRemaining ? .cancelRemaining : .continueAll)
+        case .recovery:
+            return part(node.children[0]).recoverRun { _ in part(node.children[node.children.count - 1]) }
         case .macro:
             return node.children.dropFirst().reduce(MacroOperation(part(node.children[0]))) { $0.then(part($1)) }
         case .waterfall:
@@ -129,6 +144,15 @@ extension PolicyRun {
                 every: .microseconds(node.delay), maximumCount: node.limit, until: { [gate] in gate.isOpen }
             ) { [self] in attempt($0, of: unit) }
         }
+    }
+
+    private func requireSuccess(of source: Operation, by operation: Operation) {
+        guard let operation = operation as? AsyncOperation, let source = known(source),
+            let dependent = known(operation),
+            source.node.kind != .foreign
+        else { return }
+        source.operation.map(operation.requireSuccess)
+        source.state.change { $0.dependents.append(dependent) }
     }
 
     private func attempt(_ number: Int, of unit: PolicyUnit) -> AsyncOperation {
