@@ -25,7 +25,6 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         /// Ended by other code than itself, perhaps before it could begin.
         var ended: Set<String> = []
         var all: [ScriptedOperation] = []
-        var completions: [String] = []
         var problems: [String] = []
         /// Those whose dependencies are not waited for, because another thread starts them.
         var startedByHand: Set<String> = []
@@ -45,6 +44,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     }
 
     private let record: Shared<Record>
+    private let ending: Ending
     /// Gets the name of the child.
     typealias Work = @Sendable (String) -> Void
     private let work: Work
@@ -88,16 +88,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             name: "compound", operations: children, maxConcurrentOperationCount: limit, failurePolicy: policy)
         around = isNested ? CompoundOperation(name: "around", operations: [compound]) : nil
         record.note { $0.all = children }
-        for object in children + [compound, outer, late] { VirtualThread.expectRelease(of: object, object.displayName) }
+        for object in children + [outer, late] { VirtualThread.expectRelease(of: object, object.displayName) }
         if let around { VirtualThread.expectRelease(of: around, "around") }
-        compound.asyncCompletionBlock = { [unowned compound] error in
-            VirtualThread.place("completion")
-            let isFinished = VirtualThread.inOneStep { compound.isFinished }
-            record.note {
-                $0.completions.append(text(error))
-                if isFinished { $0.problems.append("completed after isFinished") }
-            }
-        }
+        ending = Ending(of: compound, "compound")
     }
 
     private static func child(
@@ -254,9 +247,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             $0.all = []
             return $0
         }
-        var problems = record.problems
-        if !compound.isFinished { problems.append("the compound has not finished") }
-        if record.completions.count != 1 { problems.append("completions: \(record.completions)") }
+        var problems = record.problems + ending.problems()
         for child in children + added where !child.isFinished {
             problems.append("\(child.name ?? "") has not finished")
         }
@@ -275,7 +266,6 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             if failure.siblingCount == count, failure.index < count { continue }
             problems.append("\(failure.name) is number \(failure.index) of \(failure.siblingCount ?? -1)")
         }
-        if text(compound.error) != record.completions.first { problems.append("error reads \(text(compound.error))") }
         return problems + reportProblems()
     }
 

@@ -83,6 +83,42 @@ extension ExplorationSubject {
     func endHeld() {}
 }
 
+/// Watches the end of an operation in a run.
+final class Ending: Sendable {
+    private let operation: AsyncOperation
+    private let record = Shared((completions: [String](), problems: [String]()))
+
+    /// Expects that an operation ends once, tells of that before it is finished, and is freed after the run.
+    ///
+    /// - Parameters:
+    ///   - operation: An operation without an `asyncCompletionBlock`.
+    ///   - label: What it is called.
+    ///   - look: Returns what is wrong when the end is told.
+    init(
+        of operation: AsyncOperation, _ label: String = "the operation",
+        look: @escaping @Sendable () -> [String] = { [] }
+    ) {
+        self.operation = operation
+        VirtualThread.expectRelease(of: operation, label)
+        operation.asyncCompletionBlock = { [unowned operation, record] error in
+            VirtualThread.place("completion")
+            let (isFinished, outcome, found) = VirtualThread.inOneStep { (operation.isFinished, text(error), look()) }
+            record.change {
+                $0.completions.append(outcome)
+                $0.problems += found + (isFinished ? ["completed after isFinished"] : [])
+            }
+        }
+    }
+
+    /// What is wrong after everything is over.
+    func problems() -> [String] {
+        let (completions, problems) = record.value
+        let outcome = text(operation.error)
+        return problems + (operation.isFinished ? [] : ["not finished: \(operation.debugDescription)"])
+            + (completions == [outcome] ? [] : ["error reads \(outcome), completions: \(completions)"])
+    }
+}
+
 /// What virtual threads do to a subject.
 struct Scene<Subject: ExplorationSubject>: CustomTestStringConvertible, Sendable {
     let testDescription: String
@@ -93,11 +129,13 @@ struct Scene<Subject: ExplorationSubject>: CustomTestStringConvertible, Sendable
         (testDescription, self.roles, self.make) = (title, roles, make)
     }
 
-    func expectNoProblems(samples: (regions: Int, everyPlace: Int), _ location: SourceLocation = #_sourceLocation) async
-    {
+    func expectNoProblems(
+        atMost limit: Int = .max, samples: (regions: Int, everyPlace: Int),
+        _ location: SourceLocation = #_sourceLocation
+    ) async {
         let make = make
         await OperationKitNightlyTests.expectNoProblems(
-            testDescription, samples: samples, { _ in make() }, roles, location)
+            testDescription, atMost: limit, samples: samples, { _ in make() }, roles, location)
     }
 }
 

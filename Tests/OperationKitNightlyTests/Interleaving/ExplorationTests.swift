@@ -38,11 +38,6 @@ import OperationKitTestSupport
         #expect(exploration.failure?.trace == "a: locks | a: locks | b: locks | b: locks")
     }
 
-    @Test("A counter that is changed with the lock held passes") func correctCounter() async {
-        let exploration = await count(.everything) { $0.increment() }
-        #expect(exploration.failure == nil)
-    }
-
     /// Virtual threads of s steps each can be interleaved in (2s)! / (s!)² ways if they are two, (3s)! / (s!)³ if
     /// three. One place makes two steps.
     @Test(
@@ -138,25 +133,6 @@ import OperationKitTestSupport
             [Role("a") { lock in lock.withLock { _ in VirtualThread.place("callback") } }],
             check: { _, _ in [] })
         #expect(exploration.failure?.problems == ["callback is called with the lock held"])
-    }
-
-    @Test("Observers that other tests add do not change what is explored") func othersObserve() async {
-        final class Observer: OperationObserver {
-            func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {}
-        }
-        let isOver = Shared(false)
-        async let others: Void = onThread {
-            while !isOver.value { CompoundOperation(operations: []).addObserver(Observer()) }
-        }
-        for _ in 0..<TestExtent.choose(5, long: 100) {
-            let exploration = await explore(
-                .preemptions(2), prepare: { _ in ScriptedOperation() },
-                [Role("start") { $0.start() }] + (0..<2).map { _ in Role("progress") { _ = $0.progress } },
-                check: { _, _ in [] })
-            #expect(exploration.failure == nil)
-        }
-        isOver.change { $0 = true }
-        await others
     }
 }
 #endif

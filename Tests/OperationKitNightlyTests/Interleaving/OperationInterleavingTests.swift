@@ -67,26 +67,6 @@ import OperationKitTestSupport
         report("two steps in small steps, \(beginning), at most two preemptions", counts)
     }
 
-    @Test("Two threads that ask for the progress of an operation while it ends get the same one")
-    func sameProgress() async {
-        let exploration = await explore(
-            .preemptions(2), prepare: { _ in (ScriptedOperation(), Shared<[Progress]>([])) },
-            [Role("finish") { $0.0.start() }]
-                + (0..<2).map { _ in
-                    Role("progress") { subject in
-                        let progress = subject.0.progress
-                        subject.1.change { $0.append(progress) }
-                    }
-                },
-            check: { subject, _ in
-                let (operation, seen) = (subject.0, subject.1.value)
-                if seen.count != 2 || seen.contains(where: { $0 !== operation.progress }) { return ["\(seen)"] }
-                return operation.progress.isFinished ? [] : ["the progress is not complete"]
-            })
-        #expect(exploration.failure == nil)
-        report("progress of an operation that ends, at most two preemptions", [exploration.count])
-    }
-
     @Test(
         "In many orders of three steps an operation ends once and wakes those that wait for it",
         arguments: Beginning.allCases

@@ -21,7 +21,6 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
         var kept: [Int: Completion] = [:]
         /// Held units that may end.
         var released: Set<Int> = []
-        var completions: [String] = []
         var problems: [String] = []
         /// Whether a virtual thread has finished or cancelled the run.
         var isStopped = false
@@ -39,6 +38,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     private let held: Set<Int>
     private let failing: Set<Int>
     private let record: Shared<Record>
+    private let ending: Ending
 
     /// Creates a run that has not started.
     ///
@@ -75,15 +75,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
             if isOver { end(failing.contains(unit) ? TestError.first : nil) }
         }
         operation = WorkSubject.make(kind, units, begin)
-        VirtualThread.expectRelease(of: operation, "the run")
-        operation.asyncCompletionBlock = { [unowned operation] error in
-            VirtualThread.place("completion")
-            let isFinished = VirtualThread.inOneStep { operation.isFinished }
-            record.change {
-                $0.completions.append(text(error))
-                if isFinished { $0.problems.append("completed after isFinished") }
-            }
-        }
+        ending = Ending(of: operation, "the run")
     }
 
     private static func make(
@@ -167,10 +159,7 @@ final class WorkSubject: ExplorationSubject, @unchecked Sendable {
     func problems() -> [String] {
         let record = record.value
         let begun = record.begun
-        var problems = record.problems
-        if !operation.isFinished { problems.append("the run has not finished") }
-        if record.completions.count != 1 { problems.append("completions: \(record.completions)") }
-        if text(operation.error) != record.completions.first { problems.append("error reads \(text(operation.error))") }
+        var problems = record.problems + ending.problems()
         if Set(begun).count != begun.count { problems.append("begun: \(begun)") }
         if kind.limit == 1, begun != begun.sorted() { problems.append("out of order: \(begun)") }
         if operation.error == nil, begun.count != units { problems.append("success without all units: \(begun)") }

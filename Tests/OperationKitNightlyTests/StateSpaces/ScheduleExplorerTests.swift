@@ -65,7 +65,7 @@ import OperationKitTestSupport
 
     /// Visits the states of a scene.
     private static func failure(in scene: Scene, seed: UInt64) -> String? {
-        let most = TestExtent.choose(100, long: Int.max)
+        let most = TestExtent.choose(60, long: Int.max)
         var random = SplitMix64(seed: seed)
         let first = ScheduleExplorer(
             children: scene.children, dependencies: scene.dependencies, limit: scene.limit,
