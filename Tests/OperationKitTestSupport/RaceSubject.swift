@@ -1,6 +1,5 @@
 import Foundation
 import OperationKit
-package import Testing
 
 /// What a race is about: an operation that counts everything that happens to it, and knows what must never happen.
 package final class RaceSubject: ScriptedOperation, @unchecked Sendable {
@@ -75,22 +74,4 @@ package final class RaceSubject: ScriptedOperation, @unchecked Sendable {
         if record.hooks > 0, !isCancelled { problems.append("a hook, and not cancelled") }
         return problems
     }
-}
-
-/// Lets bodies race on a fresh subject, again and again, and expects that nothing is wrong with any of them.
-package func expectNoProblems(
-    rounds: Int, _ location: SourceLocation = #_sourceLocation,
-    prepare: @escaping @Sendable (Int) -> RaceSubject, _ bodies: [@Sendable (RaceSubject) -> Void]
-) async {
-    let seed = SplitMix64.freshSeed()
-    let problems = Shared<[String]>([])
-    let tracker = LeakTracker()
-    await race(
-        rounds: rounds, seed: seed, prepare: { round in tracker.track(prepare(round), "round \(round)") }, bodies,
-        check: { subject, round in
-            let found = subject.problems().map { "round \(round): \($0)" }
-            problems.change { $0 += found }
-        })
-    #expect(problems.value.isEmpty, "seed \(seed)", sourceLocation: location)
-    await tracker.expectAllReleased(location)
 }

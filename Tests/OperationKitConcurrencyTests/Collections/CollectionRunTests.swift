@@ -147,45 +147,7 @@ import OperationKitTestSupport
         }
     }
 
-    // MARK: - Races
-
-    @Test("A cancellation may meet the end of an item anywhere")
-    func cancellationRacesWithTheEnd() async {
-        let seed = SplitMix64.freshSeed()
-        let wrong = EventLog()
-        let kept = Shared<[@Sendable ((any Error)?) -> Void]>([])
-        await race(
-            rounds: 500, seed: seed,
-            prepare: { _ in
-                kept.value = []
-                let run = ParallelItems(2, 1, .continueAll) { items, completion in
-                    if items[0] % 2 == 0 { return completion(nil) }
-                    kept.change { $0.append(completion) }
-                }.makeOperation(on: [0, 1, 2, 3, 4])
-                _ = run.progress
-                return run
-            },
-            [
-                { @Sendable run in run.start() },
-                { @Sendable run in run.cancel() },
-                { @Sendable run in
-                    while !run.isFinished {
-                        let taken = kept.change { exchange(&$0, with: []) }
-                        if taken.isEmpty { sched_yield() }
-                        for completion in taken { completion(nil) }
-                    }
-                },
-            ],
-            check: { run, round in
-                let slots = run.errors.map(text)
-                let begun = slots.prefix { $0 == "success" }.count
-                if slots.count != 5 || slots.dropFirst(begun).contains(where: { $0 != "cancelled" }) {
-                    wrong.add("\(slots) in round \(round), seed \(seed)")
-                }
-                if run.isCancelled != (run.error != nil) { wrong.add("\(text(run.error)) in round \(round)") }
-            })
-        #expect(wrong.events.isEmpty)
-    }
+    // MARK: - Release
 
     @Test("A run in a compound may end and go while the compound is being cancelled", arguments: Strategy.allCases)
     func goneWhileCancelled(strategy: Strategy) async {

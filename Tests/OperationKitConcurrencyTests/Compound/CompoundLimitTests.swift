@@ -10,7 +10,7 @@ import OperationKitTestSupport
     func limit(_ kinds: [ChildKind], limit: Int) async throws {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
-        for _ in 0..<TestExtent.choose(kinds.count == 1 ? 1 : 20, long: 400) {
+        for _ in 0..<TestExtent.choose(kinds.count == 1 ? 1 : 10, long: 400) {
             let running = Shared((now: 0, most: 0, open: Set(0..<40), problem: String?.none))
             let spins = random.next() % 3_000
             let children = (0..<40).map { number in

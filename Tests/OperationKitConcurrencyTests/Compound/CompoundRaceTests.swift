@@ -10,125 +10,70 @@ import OperationKitTestSupport
         return children
     }
 
-    private func expectConsistent(_ compound: CompoundOperation, seed: UInt64, completions: Int) {
-        #expect(compound.isFinished && !compound.isExecuting, "seed \(seed)")
-        #expect(completions == 1, "seed \(seed)")
-        switch compound.error as? CompoundOperationError {
-        case nil: #expect(!compound.isCancelled, "seed \(seed)")
-        case .cancelled(_, let errors, _): #expect(compound.isCancelled && errors.isEmpty, "seed \(seed)")
-        case let error?: Issue.record("\(error), seed \(seed)")
-        }
-    }
-
-    @Test("A compound that is cancelled while it runs ends once, after its children, with an outcome that fits")
-    func cancelAgainstRun() async {
+    @Test(
+        "Whatever threads do to a compound while it runs, it ends once, after its children, with an outcome that fits",
+        arguments: [false, true], [false, true])
+    func meetings(isCancelled: Bool, isSuspended: Bool) async {
         let seed = SplitMix64.freshSeed()
         var random = SplitMix64(seed: seed)
-        for _ in 0..<TestExtent.choose(50, long: 300) {
+        let refused = Shared(0)
+        // Both sides of the race of the additions have to be seen.
+        for round in 0..<20_000 where round < TestExtent.choose(25, long: 300) || refused.value == 0 {
             let children = makeChildren(Int(random.next() % 20), &random)
             let compound = CompoundOperation(
                 operations: children, maxConcurrentOperationCount: [-1, 1, 2].randomElement(using: &random)!)
-            let completions = Shared(0)
-            let early = Shared(false)
-            let ending = Shared<[Operation]>([])
+            let (completions, isEarly, accepted, ran) = (Shared(0), Shared(false), Shared(children), Shared(0))
             compound.asyncCompletionBlock = { _ in
                 completions.change { $0 += 1 }
-                early.value = !children.allSatisfy { $0.isFinished }
+                isEarly.value = !accepted.value.allSatisfy { $0.isFinished }
             }
-            let queue = OperationQueue()
-            await concurrently([
-                { queue.addOperation(compound) },
-                { [turns = random.next() % 3000] in
-                    var random = SplitMix64(seed: seed)
-                    random.spinRandomly(upTo: turns + 1)
-                    compound.cancel()
-                    // Those that are there are all cancelled, or had ended, or deliver their outcome.
-                    ending.value = children.filter { !$0.isCancelled && !$0.isFinished }
-                },
-            ])
-            try? await compound.finished()
-            for child in ending.value {
-                #expect((child as? AsyncOperation)?.error == nil && !child.isCancelled, "seed \(seed)")
-            }
-            expectConsistent(compound, seed: seed, completions: completions.value)
-            #expect(!early.value, "seed \(seed)")
-        }
-    }
-
-    @Test("A child that is added while the compound ends either runs or is rejected and left alone")
-    func addAgainstFinish() async {
-        let refused = Shared(0)
-        let (least, most) = (TestExtent.choose(50, long: 300), 20_000)
-        // Both sides of the race have to be seen.
-        for round in 0..<most where round < least || refused.value == 0 {
-            let ran = Shared(0)
-            let compound = CompoundOperation(
-                operations: [BlockOperation {}], maxConcurrentOperationCount: round % 2 == 0 ? 2 : -1)
-            let accepted = Shared(0)
-            let queue = OperationQueue()
-            let adding: @Sendable () -> Void = {
+            let (queue, ending, turns) = (OperationQueue(), Shared<[Operation]>([]), 1 + random.next() % 3_000)
+            let add: @Sendable () -> Void = {
                 for _ in 0..<20 {
-                    let child = BlockOperation { ran.change { $0 += 1 } }
+                    let child = isCancelled ? ScriptedOperation.stoppable() : BlockOperation { ran.change { $0 += 1 } }
                     do {
                         try compound.addOperation(child)
-                        accepted.change { $0 += 1 }
+                        accepted.change { $0.append(child) }
                     } catch {
                         refused.change { $0 += 1 }
                         if child.isFinished || child.isCancelled { Issue.record("A refused child is untouched.") }
                     }
                 }
             }
-            await concurrently([{ queue.addOperation(compound) }, adding, adding])
-            try? await compound.finished()
-            #expect(compound.error == nil)
-            #expect(ran.value == accepted.value)
-        }
-        #expect(refused.value > 0)
-    }
-
-    @Test("Children that are added while the compound is cancelled are cancelled and finish")
-    func addAgainstCancel() async {
-        for _ in 0..<TestExtent.choose(50, long: 300) {
-            let hold = ScriptedOperation.idle()
-            let compound = CompoundOperation(operations: [hold])
-            await compound.start(until: hold)
-            let children = Shared<[Operation]>([])
-            let adding: @Sendable () -> Void = {
-                for _ in 0..<10 {
-                    let child = ScriptedOperation.stoppable()
-                    children.change { $0.append(child) }
-                    expectNoError { try compound.addOperation(child) }
+            var bodies: [@Sendable () -> Void] = [{ queue.addOperation(compound) }, add, add]
+            if isCancelled {
+                bodies.append {
+                    var random = SplitMix64(seed: seed)
+                    random.spinRandomly(upTo: turns)
+                    compound.cancel()
+                    ending.value = children.filter { !$0.isCancelled && !$0.isFinished }
                 }
             }
-            await concurrently([adding, adding, { compound.cancel() }])
-            hold.finish()
-            try? await compound.finished()
-            #expect(children.value.allSatisfy { $0.isFinished && $0.isCancelled })
-        }
-    }
-
-    @Test("All children finish, whenever the compound is suspended, resumed and limited")
-    func suspendAgainstRun() async throws {
-        let seed = SplitMix64.freshSeed()
-        var random = SplitMix64(seed: seed)
-        for _ in 0..<TestExtent.choose(35, long: 200) {
-            let children = makeChildren(30, &random)
-            let compound = CompoundOperation(operations: children)
-            let queue = OperationQueue()
-            await concurrently([
-                { queue.addOperation(compound) },
-                {
+            if isSuspended {
+                bodies.append {
                     for turn in 0..<20 { compound.isSuspended = turn % 2 == 0 }
                     compound.isSuspended = false
-                },
-                {
+                }
+                bodies.append {
                     for turn in 0..<20 { compound.maxConcurrentOperationCount = [0, 1, 4, -1][turn % 4] }
                     compound.maxConcurrentOperationCount = 2
-                },
-            ])
-            try await compound.finished()
-            #expect(children.allSatisfy { $0.isFinished }, "seed \(seed)")
+                }
+            }
+            await concurrently(bodies)
+            try? await compound.finished()
+            #expect(compound.isFinished && !compound.isExecuting && completions.value == 1, "seed \(seed)")
+            #expect(!isEarly.value && accepted.value.allSatisfy { $0.isFinished }, "seed \(seed)")
+            // When `cancel()` returns, children are cancelled, or had ended, or deliver their outcome.
+            #expect(
+                ending.value.allSatisfy { ($0 as? AsyncOperation)?.error == nil && !$0.isCancelled }, "seed \(seed)")
+            switch compound.error as? CompoundOperationError {
+            case nil:
+                #expect(!compound.isCancelled && ran.value == accepted.value.count - children.count, "seed \(seed)")
+            case .cancelled(_, let errors, _): #expect(compound.isCancelled && errors.isEmpty, "seed \(seed)")
+            case let error?: Issue.record("\(error), seed \(seed)")
+            }
         }
+        #expect(refused.value > 0)
     }
 
     /// Children of another library that finish in their own `cancel()`.
@@ -225,29 +170,6 @@ import OperationKitTestSupport
             hold.finish()
             compound.cancel()
             try? await compound.finished()
-        }
-    }
-
-    @Test("In a random graph of children of all classes each runs once, after its dependencies")
-    func randomGraph() async throws {
-        let seed = SplitMix64.freshSeed()
-        var random = SplitMix64(seed: seed)
-        for limit in [-1, 1, 2, 8] {
-            let order = Shared<[Int: Int]>([:])
-            let children = (0..<TestExtent.choose(500, long: 1_500)).map { index in
-                ChildKind.allCases.randomElement(using: &random)!.make { order.change { $0[index] = $0.count } }
-            }
-            var edges: [(Int, Int)] = []
-            for index in children.indices.dropFirst() {
-                for _ in 0..<(random.next() % 3) { edges.append((index, Int(random.next() % UInt64(index)))) }
-            }
-            for (index, dependency) in edges { children[index].addDependency(children[dependency]) }
-            let compound = CompoundOperation(
-                operations: children.shuffled(using: &random), maxConcurrentOperationCount: limit)
-            try await OperationQueue().run(compound)
-            let position = order.value
-            #expect(position.count == children.count, "seed \(seed)")
-            #expect(edges.allSatisfy { position[$0.0]! > position[$0.1]! }, "seed \(seed)")
         }
     }
 }

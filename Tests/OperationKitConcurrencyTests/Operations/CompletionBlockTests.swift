@@ -94,23 +94,32 @@ import OperationKitTestSupport
 
     #if DEBUG
 
-    @Test("One of two completion blocks is called, wherever the end overtakes the replacement", arguments: kinds)
-    func theEndOvertakesTheReplacement(kind: ChildKind) async {
+    @Test(
+        "One of two blocks is called, wherever the end overtakes the replacement, and none is kept",
+        arguments: kinds, [false, true])
+    func theEndOvertakesTheReplacement(kind: ChildKind, isAsync: Bool) async throws {
         for place in 0..<Interruption.bound {
-            let (operation, calls) = (kind.make {}, EventLog())
-            operation.completionBlock = { calls.add("first") }
+            let (operation, calls) = (try #require(kind.make {} as? AsyncOperation), EventLog())
+            let set: @Sendable (String) -> Void = { name in
+                if isAsync {
+                    operation.asyncCompletionBlock = { _ in calls.add(name) }
+                } else {
+                    operation.completionBlock = { calls.add(name) }
+                }
+            }
+            set("first")
             let isReached = await onThread {
                 let interruption = Interruption(at: place) {
                     #expect(answersOnAnotherThread { operation.start() })
                     Self.letGlobalQueueWork()
                 }
-                SchedulingProbe.observed(by: interruption) { operation.completionBlock = { calls.add("second") } }
+                SchedulingProbe.observed(by: interruption) { set("second") }
                 return interruption.hasRun
             }
             if !isReached { break }
             await eventually("no block was called, place \(place)") { !calls.events.isEmpty }
             await onThread { Self.letGlobalQueueWork() }
-            #expect(calls.events.count == 1, "place \(place)")
+            #expect(calls.events.count == 1 && operation.asyncCompletionBlock == nil, "place \(place)")
         }
     }
 

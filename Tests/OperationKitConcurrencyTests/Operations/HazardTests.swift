@@ -102,22 +102,6 @@ import OperationKitTestSupport
         #expect(log.count(of: "main") == 200)
     }
 
-    @Test("Waiting in turn for a thousand operations on a queue does not deadlock") func waitsForThousand() async {
-        // A thousand operations, each waited for by a thread that Foundation wakes: older libraries stop within those.
-        let waited = Shared(0)
-        await onThread {
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = 2
-            for _ in 0..<1_000 {
-                let operation = ScriptedOperation()
-                queue.addOperation(operation)
-                operation.waitUntilFinished()
-                if operation.isFinished { waited.change { $0 += 1 } }
-            }
-        }
-        #expect(waited.value == 1_000)
-    }
-
     @Test("A thousand operations that wait, in their work and their blocks, for the one they depend on do not deadlock")
     func waitsInDependents() async {
         let log = EventLog()

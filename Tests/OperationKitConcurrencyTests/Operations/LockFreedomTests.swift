@@ -32,23 +32,6 @@ import OperationKitTestSupport
         #expect(log.events == ["main true", "asyncCompletionBlock true", "completionBlock true"])
     }
 
-    @Test("The lock is free in `didCancel()`, in `main()` and after it", arguments: [false, true])
-    func inDidCancel(isInMain: Bool) async {
-        let log = EventLog()
-        let operation = ScriptedOperation(
-            main: { if isInMain { $0.cancel() } },
-            didCancel: {
-                log.add("didCancel \(Self.isFree($0))")
-                $0.finish(withError: CancellationError())
-            })
-        await onThread {
-            operation.start()
-            operation.cancel()
-        }
-        #expect(log.events == ["didCancel true"])
-        #expect(operation.isFinished)
-    }
-
     @Test("The lock is free while Foundation asks whether a dependent is ready", arguments: Start.allCases)
     func readinessOfDependent(start: Start) async {
         let (operation, answers) = (ScriptedOperation(), EventLog())
@@ -191,20 +174,5 @@ import OperationKitTestSupport
         try? await composite.finished()
         let answers = reason.answers.value
         #expect(!answers.isEmpty && answers.allSatisfy { $0 })
-    }
-
-    @Test("`asyncCompletionBlock` may wait for a thread that uses the operation, while others start and finish it")
-    func waitsForOtherThread() async {
-        // The dead end of older libraries: a thread in waitUntilFinished, and a notification under the lock.
-        for _ in 0..<200 {
-            let operation = ScriptedOperation.idle()
-            operation.asyncCompletionBlock = { [unowned operation] _ in Self.isFree(operation) }
-            await concurrently([
-                { operation.start() },
-                { operation.waitUntilFinished() },
-                { operation.finish() },
-            ])
-            #expect(operation.isFinished)
-        }
     }
 }

@@ -121,38 +121,37 @@ import OperationKitTestSupport
         #expect(log.events == ["1", "2", "3", "registered"])
     }
 
-    private struct Cancelled: Sendable {
-        let operation: AsyncOperation
-        let began = Gate()
-        let called = Shared(0)
-
-        /// A closure that registers a handler as soon as it is cancelled, and another one before.
-        init(_ kind: Kind) {
-            operation = kind.make { [began, called] handle in
-                handle.onCancel { called.change { $0 += 1 } }
-                began.open()
-                while !handle.isCancelled() {}
-                let late = Shared(false)
-                handle.onCancel { late.value = true }
-                if !late.value { called.change { $0 = -10 } }
-            }
-        }
-    }
-
+    #if DEBUG
     @Test(
-        "A handler that is registered while another thread cancels is called, and so are those before",
+        "A handler that is registered while another thread cancels is called immediately, and so are those before",
         arguments: Kind.allCases)
     func registeredMeanwhile(kind: Kind) async {
-        await race(
-            rounds: 600, seed: 11, prepare: { _ in Cancelled(kind) },
-            [
-                { $0.operation.start() },
-                {
-                    $0.began.pass()
-                    $0.operation.cancel()
-                },
-            ], check: { subject, round in #expect(subject.called.value == 1, "\(round)") })
+        for place in 0..<Interruption.bound {
+            let (work, kept, log) = (HeldWork(), Shared<Handle?>(nil), EventLog())
+            let operation = kind.make { handle in
+                handle.onCancel { log.add("first") }
+                kept.value = handle
+                work()
+            }
+            async let ended: Void = Start.byHand(operation)
+            await work.begun.opened()
+            let isReached = await onThread {
+                let interruption = Interruption(at: place) {
+                    guard operation.isCancelled, let handle = kept.value else { return }
+                    #expect(answersOnAnotherThread { handle.onCancel { log.add("second") } })
+                    #expect(log.count(of: "second") == 1, "place \(place)")
+                }
+                SchedulingProbe.observed(by: interruption) { operation.cancel() }
+                return interruption.hasRun
+            }
+            work.mayEnd.open()
+            await ended
+            kept.value = nil
+            #expect(log.count(of: "first") == 1, "place \(place)")
+            if !isReached { return }
+        }
     }
+    #endif
 
     @Test(
         "A handler is called if the operation is cancelled before its end, when handlers are released, and none are taken any more",
