@@ -1,5 +1,4 @@
-import Foundation
-import OperationKit
+import OperationKitTestSupport
 import OperationKitTimelines
 
 extension OperationTimeline {
@@ -78,8 +77,8 @@ extension OperationTimeline {
 
     /// Timelines of all sizes, with all that can happen, and with awkward names.
     static let all: [OperationTimeline] = [
-        OperationTimeline(entries: []), .plain((0, 0)), .wide(1), .wide(10), .sample, .wide(300), .wide(10_000),
-        .picture, .awkward,
+        OperationTimeline(entries: []), .plain((0, 0)), .wide(1), .wide(10), .sample, .wide(300),
+        .wide(TestExtent.choose(1_000, long: 10_000)), .picture, .awkward,
     ]
 
     static let awkward = OperationTimeline(

@@ -153,8 +153,9 @@ import OperationKitTestSupport
             id: OperationID(1), name: "a", started: .seconds(4), running: .seconds(1), finished: .seconds(5))
         let summary = OperationTimeline(entries: [mild]).summary
         #expect("\(summary)".contains("1 s for 1 s of work: 1 at the same time on average, 1 at most"))
-        let times: [Duration] = [.zero, .seconds(4), .latest - .nanoseconds(1), .latest]
-        for (started, running, finished) in times.flatMap({ a in times.flatMap { b in times.map { (a, b, $0) } } }) {
+        let times: [Duration] = [.zero, .seconds(4), .latest]
+        for (started, running, finished) in times.flatMap({ a in times.flatMap { b in times.map { (a, b, $0) } } })
+        where started > running || running > finished {
             let entry = Entry(id: OperationID(1), name: "a", started: started, running: running, finished: finished)
             let timeline = OperationTimeline(entries: [entry])
             #expect(timeline.summary.meanParallelism <= 1 && forms(of: timeline).allSatisfy { !$0.isEmpty })
@@ -187,7 +188,7 @@ import OperationKitTestSupport
     }
 
     @Test("Composites inside each other at great depth are indexed and drawn") func deep() {
-        let count = TestExtent.choose(1_500, long: 10_000)
+        let count = TestExtent.choose(600, long: 10_000)
         let timeline = OperationTimeline(
             entries: (1...count).map { number in
                 Entry(
