@@ -42,6 +42,8 @@ final class PolicyUnit: Sendable {
     }
 
     var operation: Operation? { state.change(\.operation) }
+    /// Whether it is at work, in the order that the composite around it keeps.
+    var isWorking: Bool { !startsAlone && state.change { $0.isInside && $0.operation != nil } }
     var isLoose: Bool { needing != nil || state.value.isDropped || parent?.isLoose == true }
 }
 

@@ -208,9 +208,7 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
         let open = unit.operation?.dependencies.filter { !$0.isFinished } ?? []
         if !open.isEmpty, unit.operation?.isCancelled == false { problems.add("\(unit.name) begins before \(open)") }
         guard let parent = unit.parent, parent.node.kind.limitsChildren, !parent.state.value.isLimitOpen else { return }
-        let siblings = units.value.filter { other in
-            other.parent === parent && !other.startsAlone && other.state.change { $0.isInside && $0.operation != nil }
-        }
+        let siblings = units.value.filter { $0.parent === parent && $0.isWorking }
         if siblings.count > parent.node.limit { problems.add("\(siblings.map(\.name)) work at the same time") }
     }
 
@@ -226,6 +224,8 @@ final class PolicyRun: OperationObserver, @unchecked Sendable {
     func ended(_ unit: PolicyUnit, _ operation: AsyncOperation?, _ error: (any Error)?) {
         leave(unit)
         unit.state.change { ($0.ends, $0.error) = ($0.ends + 1, error) }
+        let open = units.value.filter { $0.parent === unit && $0.isWorking }
+        if !open.isEmpty { problems.add("\(unit.name) ends before \(open.map(\.name))") }
         if let reason = operation?.cancellationReason as? OperationTimeoutError, error?.isCancellation == true {
             problems.add("\(unit.name) ends with \(String(describing: error)), not with \(reason)")
         }
