@@ -15,23 +15,6 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Deadlines expire in their order, in one task")
-    func order() async {
-        let gates = (0..<3).map { _ in Gate() }
-        let deadlines = [
-            arm("third", after: .seconds(3), opening: gates[2]), arm("first", after: .seconds(1), opening: gates[0]),
-            arm("second", after: .seconds(2), opening: gates[1]),
-        ]
-        await clock.sleepers()
-        await eventually("several tasks sleep") { clock.deadlines.count == 1 }
-        for gate in gates {
-            await clock.pass(.seconds(1))
-            await gate.opened()
-        }
-        #expect(log.events.first == "first" && log.events.last == "third")
-        #expect(deadlines.allSatisfy { !$0.disarm() })
-    }
-
     @Test(
         "A deadline that was disarmed or released does not expire, and leaves neither a sleep nor a timer behind",
         arguments: [false, true])

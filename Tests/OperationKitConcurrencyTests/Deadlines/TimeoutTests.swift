@@ -162,29 +162,6 @@ import OperationKitTestSupport
         #expect(try await queue.run(TaskOperation { 7 }, timeout: .seconds(60)) == 7)
         try await queue.run(ScriptedOperation(), timeout: .seconds(60))
     }
-
-    @Test("An expiry and an end at the same time leave one outcome, and nothing behind") func race() async {
-        let clock = clock
-        let seed = SplitMix64.freshSeed()
-        await OperationKitTestSupport.race(
-            rounds: TestExtent.choose(300, long: 5_000), seed: seed,
-            prepare: { _ in
-                let subject = RaceSubject(main: { _ in }) { $0.end(.reason) }
-                subject.clock = clock
-                subject.timeout = .seconds(1)
-                subject.start()
-                return subject
-            },
-            [{ @Sendable _ in clock.advance(by: .seconds(1)) }, { @Sendable subject in subject.end(nil) }],
-            check: { subject, round in
-                // The expiry may have won, on a thread of its own.
-                subject.waitUntilFinished()
-                let problems = subject.problems()
-                #expect(problems.isEmpty, "round \(round) of seed \(seed): \(problems)")
-            })
-        clock.advance(by: .seconds(2))
-        await clock.expectNoSleepers()
-    }
 }
 
 @Suite("Waits of limited time", .hangGuard) struct BoundedWaitTests {

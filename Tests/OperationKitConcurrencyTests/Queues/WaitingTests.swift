@@ -95,22 +95,4 @@ import OperationKitTestSupport
         operation.finish()
         #expect(try await waiting.value)
     }
-
-    @Test("A wait may meet the end and a cancellation anywhere")
-    func races() async {
-        let tracker = LeakTracker()
-        for round in 0..<4_000 {
-            let operation = tracker.track(ScriptedOperation.idle())
-            operation.start()
-            let waiting = Task { try await operation.finished() }
-            let ending = Task { operation.finish() }
-            if round.isMultiple(of: 2) { await Task.yield() }
-            waiting.cancel()
-            let result = await waiting.result
-            _ = await ending.value
-            if case .failure(let error) = result { #expect(error is CancellationError) }
-            #expect(operation.isFinished && !operation.isCancelled)
-        }
-        await tracker.expectAllReleased()
-    }
 }
