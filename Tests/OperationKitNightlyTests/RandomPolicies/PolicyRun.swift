@@ -9,7 +9,7 @@ extension Stress {
     @Suite("Stress: random policies") struct PolicyProgramTests {
         @Test("Random operations with policies keep all promises that need no model") func programs() async {
             let seed = StressSettings.seed ?? SplitMix64.freshSeed()
-            let seconds = min(StressSettings.seconds, TestExtent.choose(0.5, long: .infinity))
+            let seconds = StressSettings.seconds
             TestExtent.report("policies from STRESS_SEED=\(seed) on")
             let failure = await onThread { () -> String? in
                 let end = Date(timeIntervalSinceNow: seconds)
