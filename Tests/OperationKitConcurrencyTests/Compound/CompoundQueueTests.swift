@@ -33,6 +33,24 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("A child that the private queue keeps until it is ready is cancelled with that queue")
+    func cancellingWhatIsNotReady() async {
+        let (working, mayCancel) = (Gate(), Gate())
+        let unready = ForeignOperation(isReady: false) { $0.finish() }
+        let cancelling = BlockOperation {
+            working.open()
+            mayCancel.pass()
+            OperationQueue.current?.cancelAllOperations()
+        }
+        let compound = CompoundOperation(operations: [unready, cancelling])
+        OperationQueue().addOperation(compound)
+        await working.opened()
+        await eventually("not left to the queue") { compound.debugDescription.contains("not ready by itself") }
+        mayCancel.open()
+        try? await compound.finished()
+        #expect(unready.isCancelled && unready.isFinished)
+    }
+
     @Test("The private queue has the name of its composite, also if that was cancelled before its start")
     func name() async {
         for index in 0..<20 {
