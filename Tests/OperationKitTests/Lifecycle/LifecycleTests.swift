@@ -23,7 +23,7 @@ import OperationKitTestSupport
                     }
                     if seen.insert(follower.identity).inserted { next.append(follower) }
                 }
-                if explorer.lifecycle.isFinished { ends.insert(explorer.lifecycle.stateText) }
+                if explorer.lifecycle.isFinished { ends.insert(text(explorer.lifecycle.outcome?.error)) }
                 // Where nothing is owed any more, the life is over, not begun, or waits for its work.
                 if explorer.owed.isEmpty, explorer.isStuck {
                     Issue.record("stuck, after \(explorer.history.joined(separator: ", "))")
@@ -33,8 +33,8 @@ import OperationKitTestSupport
             frontier = next
         }
         TestExtent.report("Lifecycle, \(ending): \(seen.count) states, \(steps) steps, ends: \(ends.sorted())")
-        let own = ending == .afterChildren ? ["finished(second)"] : []
-        #expect(ends == Set(["finished(success)", "finished(first)", "finished(reason)", "finished(cancelled)"] + own))
+        let own = ending == .afterChildren ? ["second"] : []
+        #expect(ends == Set(["success", "first", "reason", "cancelled"] + own))
     }
 }
 
@@ -56,12 +56,16 @@ private struct StateSpaceExplorer {
     private var childrenHaveFinished = false
 
     private var mayExecute = true
+    private var announced = false
+    /// Whether a cancellation has taken effect while the work was on.
+    private var owesHook = false
 
     /// Whether nothing can move it any more, though it is neither over, nor not begun, nor at work.
     var isStuck: Bool {
         switch lifecycle.state {
         case .pending: hasStarted
         case .executing(.passingGates): !owed.contains(.gates)
+        case .executing(.waiting): lifecycle.isCancelled
         case .executing, .finished: false
         case .draining: mainRuns == 0 || childrenHaveFinished
         case .starting, .finishing: true
@@ -84,15 +88,14 @@ private struct StateSpaceExplorer {
 
     var identity: String {
         "\(lifecycle) \(owed.map { "\($0)" }.sorted()) \(accepted ?? "-") \(mainRuns) \(hookRuns) \(markings) "
-            + "\(deliveries) \(outcome ?? "-") \(childrenHaveFinished) \(hasStarted) \(mayExecute)"
+            + "\(deliveries) \(outcome ?? "-") \(childrenHaveFinished) \(hasStarted) \(mayExecute) \(announced) \(owesHook)"
     }
 
     /// One explorer for each thing that can happen now.
     func followers() -> [StateSpaceExplorer] {
-        var steps: [Step] = [.start, .finish(nil), .finish(.first), .cancel(nil), .cancel(.reason)]
+        var steps: [Step] = [.start, .finish(nil), .finish(.first), .cancel(nil), .cancel(.reason), .resume]
         steps += owed.map { .complete($0) }
         if owed.contains(.gates) { steps.append(.suspend) }
-        if lifecycle.isWaiting { steps.append(.resume) }
         // The children of a composite that executes may finish at any time once `main()` was called.
         if ending == .afterChildren, mainRuns == 1, !childrenHaveFinished, !owed.contains(.draining) {
             steps.append(.complete(.draining))
@@ -107,6 +110,7 @@ private struct StateSpaceExplorer {
     private mutating func take(_ step: Step) {
         history.append("\(step)")
         let before = lifecycle
+        let hasChildren = ending == .afterChildren && rank(before) < 6
         switch step {
         case .start:
             if !hasStarted { mayExecute = !lifecycle.isCancelled }
@@ -114,13 +118,19 @@ private struct StateSpaceExplorer {
             perform(lifecycle.started())
         case .finish(let error):
             let (isAccepted, action) = lifecycle.finished(with: error.map { .failure($0) } ?? .success(()))
-            if isAccepted {
-                if accepted != nil { violation = "two finishes were accepted" }
-                accepted = text(error)
-            }
+            if isAccepted != (accepted == nil && rank(before) < 6) { violation = "not the first finish is accepted" }
+            if isAccepted { accepted = text(error) }
+            let isDraining = rank(before) == 5
+            if isAccepted, hasChildren, !isDraining, action == nil { violation = "finish() leaves the children alone" }
             perform(action)
         case .cancel(let reason):
-            perform(lifecycle.cancelled(reason: reason))
+            let action = lifecycle.cancelled(reason: reason)
+            if hasChildren, action == nil { violation = "cancel() returns before all children are cancelled" }
+            if !before.isCancelled, ending == .afterWork, rank(before) == 5, action != .cancelSuperclass {
+                violation = "work that goes on after its end was asked for cannot be cancelled"
+            }
+            if action == .cancelSuperclass, rank(before) == 4 { owesHook = true }
+            perform(action)
         case .complete(let owed):
             self.owed.remove(owed)
             complete(owed)
@@ -128,8 +138,9 @@ private struct StateSpaceExplorer {
             owed.remove(.gates)
             perform(lifecycle.gateClosed())
         case .resume:
-            if !lifecycle.gateOpened() { violation = "a wait that goes on cannot end" }
-            owe(.gates)
+            let isWaiting = lifecycle.isWaiting
+            if lifecycle.gateOpened() != isWaiting { violation = "a wait that goes on cannot end, or another can" }
+            if isWaiting { owe(.gates) }
         }
         checkMonotony(before)
     }
@@ -137,13 +148,20 @@ private struct StateSpaceExplorer {
     private mutating func complete(_ owed: Owed) {
         switch owed {
         case .announcement:
+            announced = true
             perform(lifecycle.becameExecuting())
         case .gates:
             perform(lifecycle.gatesPassed())
         case .main:
             perform(lifecycle.mainReturned())
         case .marking:
-            for action in lifecycle.superclassCancelled() { perform(action) }
+            let actions = lifecycle.superclassCancelled()
+            if ending == .afterChildren,
+                !actions.contains(where: { [.cancelChildren, .drain, .complete].contains($0) })
+            {
+                violation = "the children are not cancelled"
+            }
+            for action in actions { perform(action) }
         case .draining:
             childrenHaveFinished = true
             let own: TestError? = lifecycle.isCancelled ? nil : .second
@@ -156,8 +174,12 @@ private struct StateSpaceExplorer {
     private mutating func perform(_ action: Lifecycle.Action?) {
         switch action {
         case nil: break
-        case .announceExecution: owe(.announcement)
-        case .passGates: owe(.gates)
+        case .announceExecution:
+            if !mayExecute { violation = "executing, though cancelled before the start" }
+            owe(.announcement)
+        case .passGates:
+            if lifecycle.isCancelled { violation = "gates are passed after a cancellation" }
+            owe(.gates)
         case .runMain:
             mainRuns += 1
             if lifecycle.isCancelled { violation = "main() is called after a cancellation" }
@@ -173,11 +195,14 @@ private struct StateSpaceExplorer {
         case .cancelSuperclass:
             markings += 1
             if markings > 1 { violation = "a cancellation takes effect twice" }
+            if rank(lifecycle) > 5 || rank(lifecycle) == 5 && ending != .afterWork {
+                violation = "a cancellation takes effect after the end was decided"
+            }
             owe(.marking)
         case .repeatSuperclassCancel:
             if !owed.contains(.marking) { violation = "marked again, though no thread is marking" }
         case .cancelChildren:
-            if ending == .immediately { violation = "a leaf has no children" }
+            if ending != .afterChildren { violation = "a leaf has no children" }
         case .drain:
             if ending == .immediately { violation = "a leaf has no children" }
             owe(.draining)
@@ -185,7 +210,9 @@ private struct StateSpaceExplorer {
             deliveries += 1
             if deliveries > 1 { violation = "the outcome is delivered twice" }
             if owed.contains(.marking) { violation = "the outcome is delivered while the cancellation is marked" }
-            if case .finishing = lifecycle.state {} else { violation = "delivered in \(lifecycle.stateText)" }
+            if ending != .immediately, !childrenHaveFinished { violation = "the end before that of the children" }
+            if owesHook, hookRuns == 0 { violation = "the hook was not called" }
+            if rank(lifecycle) != 6 { violation = "delivered in \(lifecycle.state)" }
             owe(.delivery)
         }
     }
@@ -198,18 +225,21 @@ private struct StateSpaceExplorer {
     private mutating func checkMonotony(_ before: Lifecycle) {
         if rank(lifecycle) < rank(before) { violation = "the state went back" }
         if before.isCancelled, !lifecycle.isCancelled { violation = "the cancellation was taken back" }
-        if before.isExecuting, !lifecycle.isExecuting, !lifecycle.isFinished { violation = "isExecuting went back" }
         if lifecycle.isFinished || lifecycle.outcome != nil, !hasStarted { violation = "an end before the start" }
         if lifecycle.isFinished, deliveries != 1 || owed.contains(.delivery) {
             violation = "the end before the delivery"
         }
         if lifecycle.isFinished, owed.contains(.marking) { violation = "the end while the cancellation is marked" }
-        if lifecycle.isExecuting, lifecycle.isFinished { violation = "executing and finished" }
-        if lifecycle.isExecuting, !mayExecute { violation = "executing, though cancelled before the start" }
-        if lifecycle.isExecuting, mainRuns == 0, accepted == nil, !lifecycle.isCancelled, !owed.contains(.gates),
-            !lifecycle.isWaiting
-        {
-            violation = "executing without main(), an outcome or a cancellation"
+        if lifecycle.isExecuting != (announced && !lifecycle.isFinished) { violation = "executing at the wrong time" }
+        if lifecycle.isPending == hasStarted { violation = "pending and started" }
+        let passes = owed.contains(.gates) && accepted == nil && !lifecycle.isCancelled
+        if lifecycle.isPassingGates != passes { violation = "passing gates, or not, at the wrong time" }
+        if lifecycle.isWorking != (2...4).contains(rank(lifecycle)) { violation = "working at the wrong time" }
+        if lifecycle.isWorking, lifecycle.isBeforeMain != (mainRuns == 0) { violation = "not what main() knows" }
+        if lifecycle.acceptsOutcome != (accepted == nil && rank(lifecycle) < 6) { violation = "accepts what comes late" }
+        if lifecycle.outcome != nil, owed.contains(.marking) { violation = "an outcome that is held back" }
+        if rank(lifecycle) == 4, lifecycle.isCancelled, !owed.contains(.marking), hookRuns == 0 {
+            violation = "the hook is not called for work that is cancelled"
         }
         guard let now = lifecycle.outcome else { return }
         let new = text(now.error)
@@ -267,3 +297,43 @@ private struct StateSpaceExplorer {
         }
     }
 }
+
+#if os(macOS) || os(Linux)
+/// What the callers never do.
+@Suite("Lifecycle, impossible events", .hangGuard) struct LifecycleTrapTests {
+    @Test(
+        "An event that is impossible in the state of a life traps, and the trap names both",
+        arguments: [
+            "becameExecuting", "started becameExecuting becameExecuting",
+            "started becameExecuting gatesPassed gatesPassed",
+            "started gateClosed", "started becameExecuting gateClosed gatesPassed",
+            "mainReturned", "started becameExecuting mainReturned",
+            "started becameExecuting gatesPassed mainReturned mainReturned", "drained",
+            "started becameExecuting gatesPassed drained drained", "started becameExecuting ended",
+            "started becameExecuting succeeded ended ended", "marked",
+        ]
+    )
+    func trap(events: String) async throws {
+        let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [events] in
+            var lifecycle = Lifecycle(ending: events.hasSuffix("drained") ? .afterChildren : .immediately)
+            for event in events.split(separator: " ") {
+                switch event {
+                case "started": _ = lifecycle.started()
+                case "becameExecuting": _ = lifecycle.becameExecuting()
+                case "gatesPassed": _ = lifecycle.gatesPassed()
+                case "gateClosed": _ = lifecycle.gateClosed()
+                case "mainReturned": _ = lifecycle.mainReturned()
+                case "succeeded": _ = lifecycle.finished(with: .success(()))
+                case "drained": _ = lifecycle.drained(with: .success(()))
+                case "ended": lifecycle.ended()
+                default: _ = lifecycle.superclassCancelled()
+                }
+            }
+        }
+        #if DEBUG
+        let message = String(decoding: try #require(result).standardErrorContent, as: UTF8.self)
+        #expect(message.contains("OperationKit: event ") && message.contains(" is impossible in state "))
+        #endif
+    }
+}
+#endif
