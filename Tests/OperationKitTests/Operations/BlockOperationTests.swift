@@ -28,13 +28,22 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("The closure decides the outcome, between the usual events", arguments: Start.allCases, Kind.allCases)
+    @Test(
+        "The closure decides the outcome, between the usual events, and is not called with `main()` by hand",
+        arguments: Start.allCases, Kind.allCases)
     func outcome(start: Start, kind: Kind) async {
         for error in [nil, TestError.first, CancellationError()] as [(any Error)?] {
-            let recorder = EventRecorder()
-            let operation = recorder.observe(kind.make { if let error { throw error } else { 42 } })
+            let (recorder, calls) = (EventRecorder(), Shared(0))
+            let operation = recorder.observe(
+                kind.make {
+                    calls.change { $0 += 1 }
+                    if let error { throw error } else { return 42 }
+                })
+            operation.callMain()
+            #expect(calls.value == 0 && !operation.isFinished)
             await start(operation)
-            #expect(operation.name == "block" && operation.isFinished && !operation.isExecuting)
+            operation.callMain()
+            #expect(operation.name == "block" && operation.isFinished && !operation.isExecuting && calls.value == 1)
             #expect(text(operation.error) == text(error) && !operation.isCancelled)
             let end = error.map { "finished: \(text($0))" } ?? "finished"
             #expect(await recorder.end(of: "block") == ["started", "running", end].map { "block: \($0)" })
@@ -109,32 +118,13 @@ import OperationKitTestSupport
         #expect(operation.error as? TestError == .first)
     }
 
-    @Test("A cancelled closure's output stands, and the reason takes the place of its error", arguments: [false, true])
-    func cancelled(isIgnored: Bool) async throws {
-        let (begun, never) = (Gate(), Gate())
-        let operation = TaskOperation {
-            begun.open()
-            await never.opened()
-            if !isIgnored { try Task.checkCancellation() }
-            return 1
-        }
-        operation.start()
-        await begun.opened()
-        operation.cancel(withError: TestError.reason)
-        try? await operation.finished()
-        #expect(operation.isCancelled && operation.output == (isIgnored ? 1 : nil))
-        #expect(text(operation.error) == (isIgnored ? "success" : "reason"))
-    }
-
     @Test(
         "The priority of the task follows the quality of service at the start",
         arguments: [
             (QualityOfService.userInteractive, TaskPriority.high), (.userInitiated, .userInitiated),
             (.default, .medium), (.utility, .utility), (.background, .background),
         ])
-    func priority(
-        quality: QualityOfService, priority: TaskPriority
-    ) async throws {
+    func priority(quality: QualityOfService, priority: TaskPriority) async {
         let operation = TaskOperation { Task.currentPriority }
         operation.qualityOfService = quality
         // Read without awaiting: a caller that waits for a task lends it a higher priority.
@@ -147,92 +137,47 @@ import OperationKitTestSupport
 
     @Test("A block may finish its operation later, on another thread; of several calls, the first one decides")
     func finishesLater() async throws {
-        let tracker = LeakTracker()
+        let (tracker, stored) = (LeakTracker(), Shared<FinishHandle<Void>?>(nil))
         do {
-            let stored = Shared<FinishHandle<Void>?>(nil)
             let operation = tracker.track(AsyncBlockOperation { stored.value = $0 })
             await onThread { operation.start() }
             #expect(operation.isExecuting && !operation.isFinished)
-            await onThread {
-                stored.value?(TestError.first)
-                stored.value?(nil)
-                stored.value?(TestError.second)
-            }
+            await onThread { for error in [TestError.first, nil, .second] { stored.value?(error) } }
             await #expect(throws: TestError.first) { try await operation.finished() }
             stored.value = nil
         }
         await tracker.expectAllReleased()
     }
 
+    @Test("Calling `main()` of a delay, a map or the run of a collection by hand does nothing") func mainByHand() async
+    {
+        let calls = Shared(0)
+        let note: @Sendable () -> Void = { calls.change { $0 += 1 } }
+        let items = Strategy.sequentialItems.make { _, completion in
+            note()
+            completion(nil)
+        }
+        let delay = DelayOperation(for: .zero)
+        delay.asyncCompletionBlock = { _ in note() }
+        let (map, run) = (MapOperation<Int, Void> { _ in note() }.with(input: [1]), items.makeOperation(on: [1]))
+        for operation in [delay, map, run] {
+            for moment in 0...1 {
+                operation.main()
+                map.main(input: [1])
+                run.main(input: [1])
+                #expect(calls.value == moment && operation.isFinished == (moment == 1), "\(operation)")
+                if moment == 0 { await Start.onBusyQueue(operation) }
+            }
+            #expect(operation.error == nil)
+            calls.value = 0
+        }
+    }
 }
 
-/// `main()` is public, because Foundation's is. A class that seals it does its work elsewhere, where callers cannot reach it.
-@Suite("Classes that seal main()", .hangGuard) struct SealedMainTests {
-    private typealias Made = (operation: AsyncOperation, callMain: @Sendable () -> Void)
-
-    private static func plain(_ operation: AsyncOperation) -> Made { (operation, { operation.main() }) }
-
-    private static func typed<Input, Output>(_ operation: IOOperation<Input, Output>, _ input: Input) -> Made {
-        operation.input = input
-        return (
-            operation,
-            {
-                operation.main()
-                operation.main(input: input)
-            }
-        )
-    }
-
-    private static func made(_ operation: AsyncOperation) -> Made {
-        (operation as? IOOperation<Void, Int>).map { typed($0, ()) } ?? plain(operation)
-    }
-
-    /// Operations that work once, and a call of their `main()`.
-    private static let others: [@Sendable (@escaping @Sendable () -> Void) -> Made] = [
-        { work in
-            let delay = DelayOperation(for: .zero)
-            delay.asyncCompletionBlock = { _ in work() }
-            return plain(delay)
-        },
-        { work in typed(MapOperation<Int, Void> { _ in work() }, [1]) },
-        { work in
-            let items = Strategy.sequentialItems.make { _, completion in
-                work()
-                completion(nil)
-            }
-            return typed(items.makeOperation(on: [1]), [1])
-        },
-    ]
-
-    private static let makers: [@Sendable (@escaping @Sendable () -> Void) -> Made] =
-        others
-        + BlockOperationTests.Kind.allCases.map { kind in
-            { @Sendable work in
-                made(
-                    kind.make {
-                        work()
-                        return 1
-                    })
-            }
-        }
-        + CompositeTests.Kind.allCases.map { kind in
-            { @Sendable work in
-                let count = IOBlockOperation<Void, Int> {
-                    work()
-                    return 1
-                }
-                return made(kind.make(count))
-            }
-        }
-
-    @Test("Calling `main()` by hand does nothing, before and after the life", arguments: makers.indices)
-    func byHand(_ index: Int) async throws {
-        let count = Shared(0)
-        let (operation, callMain) = Self.makers[index]({ count.change { $0 += 1 } })
-        callMain()
-        #expect(count.value == 0 && !operation.isFinished, "\(type(of: operation))")
-        try await OperationQueue().run(operation)
-        callMain()
-        #expect(count.value == 1 && operation.error == nil, "\(type(of: operation))")
+extension AsyncOperation {
+    /// Calls `main()`, which is public because Foundation's is. A class that seals it does its work elsewhere.
+    func callMain() {
+        main()
+        (self as? IOOperation<Void, Int>)?.main(input: ())
     }
 }

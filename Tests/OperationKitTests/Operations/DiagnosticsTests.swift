@@ -34,71 +34,28 @@ struct ReleaseReports {
             #expect(reports.all.isEmpty)
         }
         let report = try #require(reports.all.first)
-        #expect(reports.all.count == 1)
-        #expect(report.name == "upload")
-        #expect(report.type == ScriptedOperation.self)
-        #expect(report.age >= .zero)
-        #expect(report.callStack.isEmpty)
+        #expect(reports.all.count == 1 && report.name == "upload" && report.type == ScriptedOperation.self)
+        #expect(report.age >= .zero && report.callStack.isEmpty)
         #expect(report.description.hasPrefix("OperationKit: “upload” (ScriptedOperation) was released while executing"))
         let advice = "Keep it alive until it finishes: let its work hold it, or keep a reference to it."
         #expect(report.description.hasSuffix(". " + advice))
     }
 
-    /// What reports say of an operation that was started on a queue, and of one on a thread.
-    private func origins(queue queueName: String?, thread threadName: String) async -> [String] {
-        let reports = ReleaseReports()
-        let queue = OperationQueue()
-        queue.name = queueName
-        await onThread {
-            let onQueue = ScriptedOperation(main: {
-                reports.record($0)
-                // As if it were released here, which a queue does not do.
-                $0.withState { $0.execution = nil }
-                $0.finish()
-            })
-            queue.addOperation(onQueue)
-            queue.waitUntilAllOperationsAreFinished()
-            // On Linux a thread takes no name until the thread that started it has noted which one it is.
-            while Thread.current.name != threadName { Thread.current.name = threadName }
-            let byHand = ScriptedOperation.idle()
-            byHand.start()
-            reports.record(byHand)
+    @Test("A report says where an operation was started, except for names that Foundation and Dispatch give")
+    func originInReport() {
+        func place(on queue: OperationQueue?, thread: String = "Importer", isMain: Bool = false) -> String {
+            ExecutionRecord.place(on: queue, isMainThread: isMain, threadName: thread)
         }
-        return reports.all.map(\.origin)
-    }
-
-    @Test(
-        "A report names the queue or the thread of the start, except for names that Foundation and Dispatch give",
-        arguments: ["Importer", "", "oot.default-qos", "-qos.overcommit"])
-    func originInReport(thread: String) async {
-        if thread == "Importer" {
-            let named = await origins(queue: "Network", thread: thread)
-            return #expect(named == ["the queue “Network”", "the thread “Importer”"])
+        #expect(place(on: .main) == "the main thread" && place(on: nil, isMain: true) == "the main thread")
+        #expect(place(on: .serial(name: "uploads"), isMain: true) == "the queue “uploads”")
+        #expect(place(on: nil) == "the thread “Importer”")
+        for name in ["", "oot.default-qos", "-qos.overcommit"] {
+            #expect(place(on: nil, thread: name) == "a thread without a name")
         }
         let unnamed = OperationQueue()
-        if thread.isEmpty { unnamed.name = nil }
-        #expect(
-            await origins(queue: unnamed.name, thread: thread) == ["a queue without a name", "a thread without a name"])
-    }
-
-    @Test("A report says so when an operation was started on the main thread") func originOnMainThread() {
-        func place(on queue: OperationQueue?) -> String {
-            ExecutionRecord.place(on: queue, isMainThread: true, threadName: "messages")
-        }
-        #expect(place(on: .main) == "the main thread" && place(on: nil) == "the main thread")
-        #expect(place(on: .serial(name: "uploads")) == "the queue “uploads”")
-    }
-
-    @Test("The other reports are sentences with the names") func otherReports() {
-        let upload = UnfinishedOperation(
-            name: "upload", type: ScriptedOperation.self, age: .milliseconds(5), origin: "the main thread",
-            callStack: [])
-        let lost = MisuseReport.lostFinish(.operation(name: "upload"), operation: upload)
-        #expect(lost.description.hasSuffix(" Call it on every path. It was started on the main thread, 5 ms earlier."))
-        #expect(
-            MisuseReport.lateDependency(operation: "upload", dependency: "login").description
-                == "OperationKit: The operation “upload” had started when it was bound to “login”, or told to require "
-                + "the success of that one. That is ignored. Do it before the operation is added to a queue.")
+        #expect(place(on: unnamed) == "a queue without a name")
+        unnamed.name = nil
+        #expect(place(on: unnamed) == "a queue without a name")
     }
 
     @Test("Where an operation was started is known while it executes, and neither before nor after")
@@ -113,41 +70,40 @@ struct ReleaseReports {
         operation.finish()
         #expect(OperationDiagnostics.origin(of: operation) == nil)
         #expect(OperationDiagnostics.callStack(of: operation).isEmpty)
+        await onThread {
+            // On Linux a thread takes no name until the thread that started it has noted which one it is.
+            while Thread.current.name != "Importer" { Thread.current.name = "Importer" }
+            let byHand = ScriptedOperation.idle()
+            byHand.start()
+            #expect(OperationDiagnostics.origin(of: byHand) == "the thread “Importer”")
+            byHand.finish()
+        }
     }
 
     @Test("An operation that has finished is not reported, however it ended", arguments: Start.allCases)
     func endedIsNotReported(start: Start) async {
-        let reports = ReleaseReports()
-        let (tracker, records) = (LeakTracker(), LeakTracker())
+        let (reports, tracker) = (ReleaseReports(), LeakTracker())
         let ends: [@Sendable (ScriptedOperation) -> Void] = [
             { $0.finish() }, { $0.finish(withError: TestError.first) }, { $0.cancel() },
         ]
         for end in ends {
             let operation = ScriptedOperation.stoppable {
+                #expect($0.withState { $0.execution != nil })
                 reports.record($0)
-                if let record = $0.withState({ $0.execution }) { records.track(record) }
+                if let record = $0.withState({ $0.execution }) { tracker.track(record) }
                 end($0)
             }
             await start(tracker.track(operation))
         }
         await tracker.expectAllReleased()
-        await records.expectAllReleased()
         #expect(reports.all.isEmpty)
     }
 
     @Test("Nothing is recorded of an operation that does not execute, so it is not reported", arguments: Start.allCases)
     func unrecorded(start: Start) async {
-        let wasRecorded = Shared(false)
-        await start(
-            ScriptedOperation { operation in
-                wasRecorded.value = operation.withState { $0.execution != nil }
-                operation.finish()
-            })
-        #expect(wasRecorded.value)
-        for prepare: @Sendable (AsyncOperation) -> Void in [{ $0.cancel() }, { $0.finish(withError: TestError.first) }]
-        {
+        for isCancelled in [false, true] {
             let operation = AsyncOperation()
-            prepare(operation)
+            if isCancelled { operation.cancel() } else { operation.finish(withError: TestError.first) }
             await start(operation)
             #expect(operation.isFinished && operation.withState { $0.execution == nil })
         }
@@ -155,44 +111,28 @@ struct ReleaseReports {
 
     @Test("A handler may use operations, and one that it releases is reported after it")
     func handlerUsesOperations() async {
-        let reporter = MisuseReporter()
-        let log = EventLog()
-        reporter.handler = { [weak reporter] report in
+        let (reporter, log) = (MisuseReporter(), EventLog())
+        @Sendable func release(_ name: String) {
+            let operation = ScriptedOperation.idle(name)
+            operation.start()
+            operation.replaceExecutionRecord(by: ExecutionRecord(operation, nil, reporter, at: .now))
+        }
+        reporter.handler = { report in
             guard case .released(let report) = report else { return }
-            // Another one is released in here, which is reported after this one.
-            let another = ScriptedOperation.idle("another")
-            if report.name == "first", let reporter {
-                another.start()
-                another.replaceExecutionRecord(by: ExecutionRecord(another, nil, reporter, at: .now))
-            }
+            if report.name == "first" { release("another") }
             let compound = CompoundOperation(operations: [ScriptedOperation()])
             compound.start()
             compound.waitUntilFinished()
             log.add(report.name)
         }
-        await onThread {
-            let operation = ScriptedOperation.idle("first")
-            operation.start()
-            operation.replaceExecutionRecord(by: ExecutionRecord(operation, nil, reporter, at: .now))
-        }
+        await onThread { release("first") }
         await eventually("\(log.events)") { log.events == ["first", "another"] }
-    }
-
-    @Test("Without a handler there are no reports") func withoutHandler() {
-        let reports = ReleaseReports()
-        reports.reporter.handler = nil
-        do {
-            let operation = ScriptedOperation.idle("upload")
-            operation.start()
-            reports.record(operation)
-        }
-        #expect(reports.all.isEmpty)
+        reporter.handler = nil
     }
 
     @Test("The environment sets the level") func levelOfEnvironment() {
-        typealias Level = OperationDiagnostics.Level
-        func level(_ environment: [String: String]) -> Level? {
-            Level(rawValue: ExecutionRecording(environment: environment).rawValue)
+        func level(_ environment: [String: String]) -> OperationDiagnostics.Level? {
+            OperationDiagnostics.Level(rawValue: ExecutionRecording(environment: environment).rawValue)
         }
         let usual = level([:])
         #expect(usual != .all)
@@ -215,20 +155,18 @@ struct ExecutionRegistryTests {
 
     @Test("Operations that execute for longer than asked are listed, oldest first, if users may know them")
     func oldestFirst() {
-        let registry = ExecutionRegistry()
-        let operations = "abcd".map { ScriptedOperation.idle(String($0)) }
+        let (registry, operations) = (ExecutionRegistry(), "abcd".map { ScriptedOperation.idle(String($0)) })
         operations[3].hideFromObservers()
         let executions = zip(operations, [30, 10, 20, 5]).map { execution(of: $0, in: registry, at: $1) }
-        let now = origin + .seconds(40)
-        #expect(registry.operations(executingLongerThan: .zero, at: now).map(\.name) == ["b", "c", "a"])
-        #expect(registry.operations(executingLongerThan: .seconds(20), at: now).map(\.name) == ["b"])
-        #expect(registry.operations(executingLongerThan: .seconds(30), at: now).isEmpty)
+        for (seconds, names) in [(0, ["b", "c", "a"]), (20, ["b"]), (30, [])] {
+            let listed = registry.operations(executingLongerThan: .seconds(seconds), at: origin + .seconds(40))
+            #expect(listed.map(\.name) == names)
+        }
         for execution in executions { execution.ended() }
     }
 
     @Test("The list of executing operations keeps none of them alive") func keepsNothingAlive() async {
-        let tracker = LeakTracker()
-        let registry = ExecutionRegistry()
+        let (tracker, registry) = (LeakTracker(), ExecutionRegistry())
         reporter.handler = nil
         do {
             let operation = tracker.track(ScriptedOperation.idle())
@@ -267,14 +205,13 @@ private func finishAfterSuperMain() {
 @Suite("Diagnostics: levels", .hangGuard) struct DiagnosticsProcessTests {
     @Test("At the level `all`, executing operations are listed, and reports have a call stack") func levelAll() async {
         await #expect(processExitsWith: .success) {
-            let reports = misuseReports(level: "all") { report in
-                if case .released(let operation) = report { operation } else { nil }
+            let reports = misuseReports(level: "all") {
+                if case .released(let operation) = $0 { operation } else { nil }
             }
             do {
                 let operation = ScriptedOperation.idle("upload")
                 operation.start()
-                let finished = ScriptedOperation()
-                finished.start()
+                ScriptedOperation().start()
                 precondition(OperationDiagnostics.level == .all)
                 precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [operation])
                 precondition(OperationDiagnostics.operations(executingLongerThan: .seconds(1_000)) == [])
@@ -282,8 +219,7 @@ private func finishAfterSuperMain() {
             }
             MisuseReporter.shared.waitForReports()
             precondition(OperationDiagnostics.operations(executingLongerThan: .zero) == [])
-            precondition(reports.value.map(\.name) == ["upload"])
-            precondition(reports.value[0].callStack.count > 1)
+            precondition(reports.value.map(\.name) == ["upload"] && reports.value[0].callStack.count > 1)
             precondition(reports.value[0].description.split(separator: "\n").count > 2)
         }
     }

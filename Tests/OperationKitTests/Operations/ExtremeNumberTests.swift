@@ -74,18 +74,7 @@ import OperationKitTestSupport
         await #expect(throws: OperationQueueError.self) { try await queue.map([1], limit: -number) { $0 } }
         let child = ScriptedOperation()
         child.require(ConcurrencyLimit("limit", number, maximumWaiting: number))
-        let compound = CompoundOperation(operations: [child], maxConcurrentOperationCount: number)
-        _ = compound.progress
-        try compound.addOperation(ScriptedOperation(), progressWeight: Int64(number))
-        try compound.addOperation(ScriptedOperation(), progressWeight: Int64(number))
-        try await queue.run(compound)
-        #expect(compound.progress.fractionCompleted == 1)
-        let first = TaskOperation { 1 }
-        let macro = MacroOperation(first, progressWeight: Int64(number))
-            .then(IOTaskOperation<Int, Int> { $0 }, progressWeight: Int64(number))
-        _ = macro.progress
-        #expect(try await queue.run(macro) == 1)
-        #expect(macro.progress.fractionCompleted == 1)
+        try await queue.run(CompoundOperation(operations: [child], maxConcurrentOperationCount: number))
         for index in [number, -number] {
             let error = SuboperationError(
                 name: "a", index: index, error: TestError.first, siblingCount: index, blockedCount: index)

@@ -4,21 +4,28 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 /// What one life costs, in counts that do not depend on the machine. The article Performance states them.
+///
+/// Changes of state are those that Foundation is told of, each with what `isExecuting` and `isFinished` are at that moment.
 @Suite("Cost of a life") struct LifeCostTests {
     /// The record of a start has the name of the operation.
     private static var locksOfALife: Int { OperationDiagnostics.level != .off ? 11 : 10 }
 
-    @Test("A life takes the lock ten times, and announces once each change that Foundation listens to") func life() {
+    @Test("A life takes the lock ten times, and announces each change before and after it, once") func life() {
         let operation = ScriptedOperation { $0.finish() }
         let cost = HeldComposites.count { _ in operation.start() }
         // Eight for the events (start, execution, whether main may be called, finish, delivery, end, announcement, return
         // of main), and Foundation asks for isExecuting and isFinished while it is told of them.
         #expect(cost.locks == Self.locksOfALife)
+        let start = ["will change isExecuting: false false", "did change isExecuting: true false"]
         #if canImport(ObjectiveC)
-        #expect(cost.notifications == ["isExecuting", "isExecuting", "isFinished"])
+        let end = [
+            "will change isExecuting: true false", "will change isFinished: true false",
+            "did change isExecuting: false true", "did change isFinished: false true",
+        ]
         #else
-        #expect(cost.notifications == ["isExecuting", "isFinished"])
+        let end = ["will change isFinished: true false", "did change isFinished: false true"]
         #endif
+        #expect(cost.announcements == start + end)
     }
 
     @Test("A life that is cancelled before its start takes the lock five times, and announces only its end")
@@ -27,7 +34,8 @@ import OperationKitTestSupport
         operation.cancel()
         let cost = HeldComposites.count { _ in operation.start() }
         #expect(cost.locks == 5)
-        #expect(cost.notifications == ["isFinished"])
+        #expect(
+            cost.announcements == ["will change isFinished: false false", "did change isFinished: false true"])
     }
 
     /// Once for its name, twice when it is added with the compound, once when the compound starts, and twice when it has
@@ -65,15 +73,12 @@ import OperationKitTestSupport
         func locks(_ count: Int) -> Int {
             HeldComposites.count { queue in
                 let holder = Shared<CompoundOperation?>(nil)
-                let children = (0..<count).map { _ in
-                    ScriptedOperation(
-                        main: { _ in },
-                        didCancel: {
-                            holder.value?.cancel()
-                            $0.finish()
-                        })
+                let hook: ScriptedOperation.Script = {
+                    holder.value?.cancel()
+                    $0.finish()
                 }
-                let compound = CompoundOperation(operations: children)
+                let compound = CompoundOperation(
+                    operations: (0..<count).map { _ in ScriptedOperation(main: { _ in }, didCancel: hook) })
                 holder.value = compound
                 compound.start()
                 queue.startAll()

@@ -3,40 +3,22 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Misuse: operations", .hangGuard) struct LifeCycleMisuseTests {
-    @Test("An operation that is started by hand waits neither for its dependencies nor for those that come later")
-    func startedByHand() async throws {
-        let log = EventLog()
-        let operation = ScriptedOperation.logged(log) { _ in }
-        let (dependency, late) = (ScriptedOperation.idle(), ScriptedOperation.idle())
-        operation.addDependency(dependency)
-        operation.start()
-        #expect(log.events == ["main"])
-        operation.addDependency(late)
-        operation.finish()
-        try await operation.finished()
-        #expect(log.events == ["main", "asyncCompletionBlock success"])
-        #expect(operation.dependencies.contains(late) && !dependency.isFinished && !late.isFinished)
-    }
-
     @Test("An operation that is started by hand while it is on a queue runs once", arguments: [false, true])
     func onQueue(endsInMain: Bool) async {
         // One for each: the queue does not count what others have started, so the next one may begin before its end.
-        let (log, nextLog) = (EventLog(), EventLog())
+        let (log, nextLog, tracker) = (EventLog(), EventLog(), LeakTracker())
         let operation = ScriptedOperation.logged(log) { if endsInMain { $0.finish() } }
-        let next = ScriptedOperation.logged(nextLog)
-        let tracker = LeakTracker()
         await onThread {
             let queue = tracker.track(OperationQueue.serial(name: "serial"))
             queue.isSuspended = true
             queue.addOperation(operation)
-            queue.addOperation(next)
+            queue.addOperation(ScriptedOperation.logged(nextLog))
             operation.start()
             queue.isSuspended = false
             operation.finish()
             queue.waitUntilAllOperationsAreFinished()
         }
-        #expect(log.events == ["main", "asyncCompletionBlock success"])
-        #expect(nextLog.events == log.events)
+        #expect(log.events == ["main", "asyncCompletionBlock success"] && nextLog.events == log.events)
         // On Linux the queue goes on referring to what others have started, unretained.
         await tracker.expectAllReleased()
         withExtendedLifetime(operation) {}
@@ -70,16 +52,10 @@ import OperationKitTestSupport
 /// A subclass that calls `super.main()` and finishes later is found. What is reported of a class belongs to the process, so
 /// each of these has one of its own.
 @Suite("super.main() by mistake", .hangGuard) struct SuperMainTests {
-    final class Upload: AsyncOperation, @unchecked Sendable {
-        override func main() {
-            super.main()
-        }
-    }
+    final class Upload: AsyncOperation, @unchecked Sendable { override func main() { super.main() } }
 
     final class Resize: IOOperation<Int, Void>, @unchecked Sendable {
-        override func main(input: Int) {
-            super.main(input: input)
-        }
+        override func main(input: Int) { super.main(input: input) }
     }
 
     private static func reports() -> Shared<[String]> {
@@ -99,17 +75,15 @@ import OperationKitTestSupport
                 MisuseReporter.shared.waitForReports()
                 await onThread { precondition(!upload.finish()) }
             }
-            let resize = Resize()
-            resize.input = 1
+            let resize = Resize().with(input: 1)
             // When `main()` has returned, and not only when the operation has finished.
             await onThread { resize.start() }
             precondition(!resize.finish(withError: TestError.first))
             MisuseReporter.shared.waitForReports()
             precondition(reports.value.count == 2, "\(reports.value)")
-            precondition(reports.value[0].hasPrefix("Upload: OperationKit: "), reports.value[0])
-            precondition(reports.value[0].contains("super.main()"))
-            precondition(reports.value[1].hasPrefix("Resize: OperationKit: "), reports.value[1])
-            precondition(reports.value[1].contains("super.main(input:)"))
+            for (report, texts) in zip(reports.value, [("Upload", "super.main()"), ("Resize", "super.main(input:)")]) {
+                precondition(report.hasPrefix("\(texts.0): OperationKit: ") && report.contains(texts.1), report)
+            }
         }
     }
 
@@ -130,18 +104,12 @@ import OperationKitTestSupport
 
     @Test("Operations that are finished twice otherwise are not reported") func otherSecondFinishes() async {
         await #expect(processExitsWith: .success) {
-            let reports = SuperMainTests.reports()
-            let plain = AsyncOperation()
-            let overriding = ScriptedOperation { $0.finish() }
-            for operation in [plain, overriding] {
+            let (reports, outside) = (SuperMainTests.reports(), Upload())
+            outside.finish()
+            for operation in [AsyncOperation(), ScriptedOperation { $0.finish() }, outside] {
                 operation.start()
-                precondition(operation.isFinished)
-                precondition(!operation.finish())
+                precondition(operation.isFinished && !operation.finish())
             }
-            let outside = Upload()
-            outside.finish()
-            outside.start()
-            outside.finish()
             MisuseReporter.shared.waitForReports()
             precondition(reports.value.isEmpty, "\(reports.value)")
         }

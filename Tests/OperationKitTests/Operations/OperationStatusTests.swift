@@ -68,12 +68,9 @@ import OperationKitTimelines
         let failed = ScriptedOperation("a") { $0.finish(withError: TestError.first) }
         let cancelled = kind.make("b") {}
         cancelled.cancel()
-        for operation in [failed, cancelled] { OperationQueue().addOperation(operation) }
-        try? await failed.finished()
-        await eventually("it does not end") { cancelled.isFinished }
+        await runAll([failed, cancelled])
         #expect(failed.debugDescription == "“a”: finished with an error")
-        let now = ContinuousClock.now
-        #expect(cancelled.summary(at: now) { nil } == "“b”: finished as cancelled")
+        #expect(cancelled.summary(at: .now) { nil } == "“b”: finished as cancelled")
     }
 
     @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.level != .off))
@@ -88,18 +85,16 @@ import OperationKitTimelines
     }
 
     @Test("An operation says which unfinished operation it waits for in the end") func followsDependencies() {
-        let login = ScriptedOperation.idle("login")
-        let upload = ChildKind.block.make("upload") {}
-        upload.addDependency(login)
+        let (login, upload) = (ScriptedOperation.idle("login"), ChildKind.block.make("upload") {})
         let notify = ScriptedOperation.idle("notify")
+        upload.addDependency(login)
         notify.addDependency(upload)
-        #expect(
-            notify.debugDescription
-                == "“notify”: waiting for “upload”, which waits for “login”, which has not been started")
+        let waiting = "“notify”: waiting for “upload”, which"
+        #expect(notify.debugDescription == "\(waiting) waits for “login”, which has not been started")
         login.start()
-        #expect(withoutAges(notify) == "“notify”: waiting for “upload”, which waits for “login”, which is executing")
+        #expect(withoutAges(notify) == "\(waiting) waits for “login”, which is executing")
         login.finish()
-        #expect(notify.debugDescription == "“notify”: waiting for “upload”, which has not been started")
+        #expect(notify.debugDescription == "\(waiting) has not been started")
         upload.start()
         #expect(withoutAges(notify) == "“notify”: not started")
     }
@@ -107,45 +102,25 @@ import OperationKitTimelines
     @Test("A description names a cycle of dependencies, and goes around it once") func cycle() {
         let operations = "abc".map { ScriptedOperation.idle(String($0)) }
         for index in 0..<3 { operations[index].addDependency(operations[(index + 1) % 3]) }
-        #expect(
-            operations[0].debugDescription
-                == "“a”: waiting for “b”, which waits for “c”, which waits for “a”, in a cycle")
+        let around = "waiting for “b”, which waits for “c”, which waits for “a”"
+        #expect(operations[0].debugDescription == "“a”: \(around), in a cycle")
         // One that is not on the cycle, but waits for one that is.
         let external = ScriptedOperation.idle("external")
         external.addDependency(operations[1])
-        #expect(
-            external.debugDescription
-                == "“external”: waiting for “b”, which waits for “c”, which waits for “a”, which waits for “b”, in a cycle"
-        )
+        #expect(external.debugDescription == "“external”: \(around), which waits for “b”, in a cycle")
         for operation in operations { for other in operation.dependencies { operation.removeDependency(other) } }
     }
 
     @Test("A description follows a long chain of dependencies up to its limit") func longChain() {
-        var operations = [ScriptedOperation.idle("0")]
-        for index in 1...(WaitDescriptions.reach + 10) {
-            operations.append(.idle("\(index)"))
-            operations[index].addDependency(operations[index - 1])
-        }
-        #expect(
-            operations[WaitDescriptions.reach].debugDescription.hasSuffix(
-                "more for “0”, which has not been started"))
-        #expect(
-            operations[WaitDescriptions.reach + 10].debugDescription.hasSuffix(
-                "more for “10”, which waits for others"))
+        let reach = WaitDescriptions.reach
+        let operations = (0...(reach + 10)).map { ScriptedOperation.idle("\($0)") }
+        for (operation, previous) in zip(operations.dropFirst(), operations) { operation.addDependency(previous) }
+        #expect(operations[reach].debugDescription.hasSuffix("more for “0”, which has not been started"))
+        #expect(operations[reach + 10].debugDescription.hasSuffix("more for “10”, which waits for others"))
     }
 }
 
 @Suite("Names", .hangGuard) struct NameTests {
-    @Test("An operation has the name that was set last") func theNameThatWasSetLast() {
-        let operation = ScriptedOperation.idle()
-        #expect(operation.name == nil)
-        operation.name = "first"
-        operation.name = "second"
-        #expect(operation.name == "second" && operation.displayName == "second")
-        operation.name = nil
-        #expect(operation.name == nil)
-    }
-
     @Test("An empty name counts as none, in errors, events and reports") func emptyName() throws {
         let reports = ReleaseReports()
         let operation = ScriptedOperation("")
@@ -164,9 +139,7 @@ import OperationKitTimelines
 
     @Test("The name may be set while another thread asks how messages call the operation")
     func itMayBeSetWhileAnotherThreadAsks() async {
-        let operation = ScriptedOperation.idle()
-        operation.name = Self.names[0]
-        let strange = EventLog()
+        let (operation, strange) = (ScriptedOperation.idle(Self.names[0]), EventLog())
         await concurrently([
             { for round in 0..<2_000 { operation.name = Self.names[round % 4] + "" } },
             { for round in 0..<2_000 { operation.name = (Self.names[round % 4] + " again").lowercased() } },
@@ -185,10 +158,9 @@ import OperationKitTimelines
         final class Load: IOOperation<Void, Int>, @unchecked Sendable {
             override func main(input: Void) { finish(withError: TestError.first) }
         }
-        let gathered = [Load()].gathered()
         let operations: [(AsyncOperation, String)] = [
-            (gathered, "gathered Load"), (Load().map { $0 }, "Load"), (Load().mapError { $0 }.map { $0 }, "Load"),
-            (Load().recover { throw $0 }, "Load"),
+            ([Load()].gathered(), "gathered Load"), (Load().map { $0 }, "Load"),
+            (Load().mapError { $0 }.map { $0 }, "Load"), (Load().recover { throw $0 }, "Load"),
             (Load().recoverRun { _ in Load() }.map { $0 }, "Load"), ([Load()].gathered().map { $0 }, "gathered Load"),
             ([[Load()].gathered()].gathered(), "gathered IOOperation<(), Array<Int>>"),
         ]
@@ -198,21 +170,18 @@ import OperationKitTimelines
                 if !isFinished { await Start.byHand(operation) }
             }
         }
-        #expect(
-            gathered.error?.localizedDescription.hasPrefix("“gathered Load”: 1 of 1 operation failed: “Load 0”") == true
-        )
+        let sentence = operations[0].0.error?.localizedDescription ?? ""
+        #expect(sentence.hasPrefix("“gathered Load”: 1 of 1 operation failed: “Load 0”"))
         let after = AsyncOperation()
         after.requireSuccess(of: operations[1].0)
         after.start()
         #expect(brief(after.error).contains(" after Load: "))
-        let queue = OperationQueue.serial(name: "uploads")
-        let place = Shared<Operation?>(nil)
-        try await queue.run {
-            place.value = queue.operations.first
+        let (queue, place) = (OperationQueue.serial(name: "uploads"), Shared<Operation?>(nil))
+        for isFinished in [false, true] {
+            if !isFinished { try await queue.run { place.value = queue.operations.first } }
             #expect(place.value?.debugDescription.hasPrefix("“run on uploads”: ") == true)
+            try await queue.allOperationsFinished()
         }
-        try await queue.allOperationsFinished()
-        #expect(place.value?.debugDescription.hasPrefix("“run on uploads”: ") == true)
     }
 
     @Test("A report calls an operation that the library makes by what it was made from") func reports() {

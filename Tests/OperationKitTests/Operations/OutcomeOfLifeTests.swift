@@ -128,78 +128,45 @@ import OperationKitTestSupport
         #expect(text(operation.error) == life.outcome)
     }
 
-    @Test("The default implementation of `main()` finishes the operation successfully", arguments: Start.allCases)
-    func defaultMain(start: Start) async {
-        let operation = AsyncOperation()
-        await start(operation)
-        #expect(operation.isFinished && operation.error == nil)
-    }
-
-    @Test("A cancelled operation on a queue ends without waiting for its dependencies")
-    func unfinishedDependency() async {
-        let first = ScriptedOperation.idle()
-        let second = ScriptedOperation()
-        second.addDependency(first)
-        await onThread {
-            let queue = OperationQueue()
-            queue.addOperation(second)
-            second.cancel()
-            // Foundation does not hold back a cancelled operation for its dependencies.
-            second.waitUntilFinished()
-        }
-        #expect(second.error is CancellationError && !first.isFinished)
-        first.start()
-        first.finish()
-    }
-
     @Test("`asyncCompletionBlock` is called on the thread that ends the operation") func threadOfEnd() async {
-        let operation = ScriptedOperation.idle()
-        let thread = Shared<Thread?>(nil)
+        let (operation, thread) = (ScriptedOperation.idle(), Shared<Thread?>(nil))
         operation.asyncCompletionBlock = { _ in thread.value = Thread.current }
         await onThread { operation.start() }
-        let isTheSame = await onThread {
+        await onThread {
             operation.finish()
-            return thread.value === Thread.current
+            #expect(thread.value === Thread.current)
         }
-        #expect(isTheSame)
         // A thread holds what it runs.
         thread.value = nil
     }
 
     @Test("`asyncCompletionBlock` can be replaced and removed until the end, and set after an outcome before the start")
     func replacedAndRemoved() async {
-        let log = EventLog()
-        let (replaced, removed, ended) = (ScriptedOperation.idle(), ScriptedOperation.idle(), ScriptedOperation())
-        for operation in [replaced, removed] {
+        let (log, ended) = (EventLog(), ScriptedOperation())
+        for isRemoved in [false, true] {
+            let operation = ScriptedOperation.idle()
             operation.asyncCompletionBlock = { _ in log.add("first") }
             operation.start()
+            operation.asyncCompletionBlock = { log.add("second, \(text($0))") }
+            if isRemoved { operation.asyncCompletionBlock = nil }
+            operation.finish()
+            #expect(operation.asyncCompletionBlock == nil)
         }
-        replaced.asyncCompletionBlock = { log.add("second, \(text($0))") }
-        removed.asyncCompletionBlock = nil
-        replaced.finish()
-        removed.finish()
         ended.finish(withError: TestError.first)
         ended.asyncCompletionBlock = { log.add("third, \(text($0))") }
         await onThread { ended.start() }
         #expect(log.events == ["second, success", "third, first"])
-        #expect(replaced.asyncCompletionBlock == nil)
     }
 
     @Test("An `asyncCompletionBlock` that is set in the call of another one is dropped") func setInItself() async {
-        let tracker = LeakTracker()
-        let log = EventLog()
-        let operation = ScriptedOperation()
+        let (tracker, log, operation) = (LeakTracker(), EventLog(), ScriptedOperation())
         operation.asyncCompletionBlock = { [unowned operation] _ in
-            log.add("first")
             let token = tracker.token("inner block")
-            operation.asyncCompletionBlock = { _ in
-                token.use()
-                log.add("second")
-            }
+            operation.asyncCompletionBlock = { _ in log.add("\(token.use())") }
             log.add("set \(operation.asyncCompletionBlock != nil)")
         }
         await onThread { operation.start() }
-        #expect(log.events == ["first", "set false"])
+        #expect(log.events == ["set false"])
         await tracker.expectAllReleased()
     }
 }

@@ -28,8 +28,8 @@ final class HeldComposites: SchedulingProbe.Observer {
     let queue: HeldQueue
     /// The locks that were taken.
     private(set) var locks = 0
-    /// The keys of the changes that were announced.
-    private(set) var notifications: [String] = []
+    /// The changes that were announced, and what the operations read as right before that.
+    private(set) var announcements: [String] = []
     /// The first one is under way.
     private var jobs: [@Sendable () -> Void] = []
 
@@ -52,9 +52,17 @@ final class HeldComposites: SchedulingProbe.Observer {
     func reached(_ place: SchedulingProbe.Place) {
         switch place {
         case .locking: locks += 1
-        case .didChange(_, let key): notifications.append(key)
-        case .unlocked, .willChange, .told, .handlerBegan, .handlerEnded: break
+        case .willChange(let operation, let key): note("will change", key, operation)
+        case .didChange(let operation, let key): note("did change", key, operation)
+        case .unlocked, .told, .handlerBegan, .handlerEnded: break
         }
+    }
+
+    private func note(_ announcement: String, _ key: String, _ operation: Operation) {
+        // What is read here takes the lock, too.
+        let before = locks
+        announcements.append("\(announcement) \(key): \(operation.isExecuting) \(operation.isFinished)")
+        locks = before
     }
 
     func makeQueue() -> CompositeQueue { queue }
