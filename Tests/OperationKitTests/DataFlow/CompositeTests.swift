@@ -76,11 +76,23 @@ import OperationKitTestSupport
         (error as? CompoundOperationError)?.leafErrors.first ?? error
     }
 
-    @Test("It has the output of its work, however it is started, and inside any other one", arguments: Kind.allCases)
+    @Test(
+        "It has the output of its work, for its completion block and dependents, too, however it is started, and inside any other one; `main()` by hand does nothing",
+        arguments: Kind.allCases)
     func output(kind: Kind) async {
         for start in Start.allCases {
-            let composite = kind.make(TaskOperation { 1 })
+            let log = EventLog()
+            let composite = kind.make(Self.logging(log))
+            composite.asyncCompletionBlock = { [unowned composite] _ in log.add("block \(composite.output ?? -1)") }
+            let dependent = BlockOperation { log.add("dependent \(composite.output ?? -1)") }
+            dependent.addDependency(composite)
+            OperationQueue().addOperation(dependent)
+            composite.callMain()
+            #expect(log.events.isEmpty && !composite.isFinished)
             await start(composite)
+            composite.callMain()
+            await onThread { dependent.waitUntilFinished() }
+            #expect(log.events == ["work", "block 1", "dependent 1"])
             #expect(composite.output == 1 && composite.error == nil && composite.progress.fractionCompleted == 1)
         }
         for outer in Kind.allCases {
@@ -92,17 +104,6 @@ import OperationKitTestSupport
         let compound = CompoundOperation(operations: [child])
         await Start.byHand(compound)
         #expect(child.output == 1 && compound.error == nil)
-    }
-
-    @Test("Its output can be read in its completion block and by dependents", arguments: Kind.allCases)
-    func readers(kind: Kind) async {
-        let log = EventLog()
-        let composite = kind.make(TaskOperation { 1 })
-        composite.asyncCompletionBlock = { [unowned composite] _ in log.add("block \(composite.output ?? -1)") }
-        let dependent = BlockOperation { log.add("dependent \(composite.output ?? -1)") }
-        dependent.addDependency(composite)
-        await onThread { OperationQueue().addOperations([dependent, composite], waitUntilFinished: true) }
-        #expect(log.events == ["block 1", "dependent 1"])
     }
 
     @Test("A failure of its work is its own, and it does not count as cancelled", arguments: Kind.allCases)
@@ -224,101 +225,29 @@ import OperationKitTestSupport
         #expect(work.output == 1)
     }
 
-    @Test("It is released with its work and closures: run, cancelled or dropped", arguments: Kind.allCases)
+    @Test(
+        "It is released with its work and closures: run, also if nothing else held it meanwhile, cancelled or dropped",
+        arguments: Kind.allCases)
     func releases(kind: Kind) async {
-        for moment in ["run", "cancel", "drop"] {
-            let tracker = LeakTracker()
+        for moment in ["run", "run alone", "cancel", "drop"] {
+            let (tracker, gate, ended) = (LeakTracker(), Gate(), Gate())
             do {
                 let token = tracker.token("closure")
                 let work = IOTaskOperation<Void, Int> {
                     token.use()
+                    await gate.opened()
                     return 1
                 }
                 let composite = tracker.track(kind.make(tracker.track(work)))
+                composite.asyncCompletionBlock = { error in if error == nil { ended.open() } }
+                if moment == "run alone" { composite.start() } else { gate.open() }
                 if moment == "cancel" { composite.cancel() }
-                if moment != "drop" { await Start.onSuspendedQueue(composite) }
+                if ["run", "cancel"].contains(moment) { await Start.onSuspendedQueue(composite) }
             }
+            #expect(ended.isOpen == (moment == "run"))
+            gate.open()
+            if moment == "run alone" { await ended.opened() }
             await tracker.expectAllReleased()
         }
-    }
-
-    @Test("It goes on although nothing else holds it, and is released after its end", arguments: Kind.allCases)
-    func dropped(kind: Kind) async {
-        let (tracker, gate, ended) = (LeakTracker(), Gate(), Gate())
-        do {
-            let work = IOTaskOperation<Void, Int> {
-                await gate.opened()
-                return 1
-            }
-            let composite = tracker.track(kind.make(tracker.track(work)))
-            composite.asyncCompletionBlock = { error in if error == nil { ended.open() } }
-            composite.start()
-        }
-        #expect(!ended.isOpen)
-        gate.open()
-        await ended.opened()
-        await tracker.expectAllReleased()
-    }
-
-    private static let takingInput: [@Sendable () -> IOOperation<String, Int>] = {
-        @Sendable func count() -> IOBlockOperation<String, Int> { IOBlockOperation(name: "count") { $0.count } }
-        let make: @Sendable (Int) -> IOOperation<String, Int> = { _ in count() }
-        return [
-            { count() }, { IOTaskOperation(name: "count") { $0.count } }, { MacroOperation(count()).named("count") },
-            { MacroOperation(count()).then(IOBlockOperation { $0 }).named("count") },
-            { Waterfall<String, String>(name: "count").then { $0.count } }, { count().map { $0 } },
-            { count().mapError { $0 } }, { count().recover { _ in 0 } },
-            { count().recoverRun { _ in TaskOperation { 0 } } },
-            { WorkflowOperation(name: "count") { (text: String, _) in text.count } },
-            { RetryOperation(RetryPolicy(maximumAttempts: 1), name: "count", makeOperation: make) },
-            { RepeatOperation(every: .seconds(1), maximumCount: 1, name: "count", makeOperation: make) },
-            { HedgedOperation(after: .seconds(100), name: "count", makeOperation: make) },
-        ]
-    }()
-
-    @Test("It takes an input, and a missing one is an error with its name", arguments: takingInput.indices)
-    func inputs(index: Int) async throws {
-        #expect(try await OperationQueue().run(Self.takingInput[index]().with(input: "four")) == 4)
-        let operation = Self.takingInput[index]()
-        await Start.byHand(operation)
-        #expect(operation.error as? IOOperationError == .missingInput(operation: "count") && operation.output == nil)
-    }
-
-    private static let makingInputs: [@Sendable (EventLog) -> IOOperation<String, Int>] = {
-        @Sendable func make(_ log: EventLog) -> @Sendable (Int) -> IOOperation<String, Int> {
-            { number in
-                log.add("attempt \(number)")
-                return IOBlockOperation { $0.count }.with(input: String(repeating: "x", count: number))
-            }
-        }
-        return [
-            { RetryOperation(RetryPolicy(), makeOperation: make($0)) },
-            { RepeatOperation(every: .seconds(1), maximumCount: 1, makeOperation: make($0)) },
-            { HedgedOperation(after: .seconds(100), makeOperation: make($0)) },
-            { MacroOperation(RetryOperation(RetryPolicy(), makeOperation: make($0)).with(input: "unused")) },
-        ]
-    }()
-
-    @Test("An attempt with an input of its own needs none of the operation around it", arguments: makingInputs.indices)
-    func ownInputs(index: Int) async throws {
-        let log = EventLog()
-        #expect(try await OperationQueue().run(Self.makingInputs[index](log)) == 1)
-        #expect(log.events == ["attempt 1"])
-    }
-
-    @Test("An attempt without an input is a failed attempt") func attemptWithoutInput() async throws {
-        let retry = RetryOperation(RetryPolicy(backoff: .none), name: "page") { number -> IOOperation<String, Int> in
-            let attempt = IOBlockOperation<String, Int> { $0.count }
-            return number == 1 ? attempt : attempt.with(input: "xx")
-        }
-        #expect(try await OperationQueue().run(retry) == 2)
-        #expect(retry.attempts[0].error as? IOOperationError == .missingInput(operation: "page, attempt 1"))
-    }
-}
-
-extension IOOperation {
-    fileprivate func named(_ name: String) -> IOOperation {
-        self.name = name
-        return self
     }
 }

@@ -101,12 +101,10 @@ import OperationKitTestSupport
     @Test("The first of two steps that are part of another operation is the one that a macro reports")
     func twoRefusals() async {
         let steps = ["first", "second"].map { IOBlockOperation<Int, Int>(name: $0) { $0 } }
-        let owner = CompoundOperation(operations: steps)
-        let macro = MacroOperation(steps[0]).then(steps[1]).with(input: 1)
-        await Start.byHand(macro)
-        guard case ChainError.alreadyUsed("first", _)? = macro.error else {
-            return #expect(Bool(false), "\(text(macro.error))")
-        }
+        let (owner, macro) = (CompoundOperation(operations: steps), MacroOperation(steps[0]).then(steps[1]))
+        macro.name = "macro"
+        await Start.byHand(macro.with(input: 1))
+        #expect(macro.error as? ChainError == .alreadyUsed(operation: "first", chain: "macro"))
         withExtendedLifetime(owner) {}
     }
 
@@ -125,7 +123,7 @@ import OperationKitTestSupport
         let first = Step<Int, Int>("first") { step, _ in
             if afterAFailure { step.finish(withError: TestError.first) }
         }.with(input: 1)
-        let macro = MacroOperation(first).then(work).with(input: 1)
+        let macro = MacroOperation(first).then(work)
         (afterAFailure ? first : macro).start()
         work.start()
         let expected = afterAFailure ? "first" : "cancelled"

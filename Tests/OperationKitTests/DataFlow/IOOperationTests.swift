@@ -5,8 +5,7 @@ import OperationKitTestSupport
 
     @Test("The output can be read in the completion block, by dependents and afterward", arguments: Start.allCases)
     func output(start: Start) async throws {
-        let log = EventLog()
-        let measure = Self.measure().with(input: "four")
+        let (log, measure) = (EventLog(), Self.measure().with(input: "four"))
         measure.asyncCompletionBlock = { [unowned measure] _ in log.add("block \(measure.output ?? -1)") }
         let dependent = BlockOperation { log.add("dependent \(measure.output ?? -1)") }
         dependent.addDependency(measure)
@@ -20,22 +19,8 @@ import OperationKitTestSupport
         #expect(log.events == ["block 4", "dependent 4"])
     }
 
-    @Test("What is made of an operation that runs without an input runs without one, too", arguments: Start.allCases)
-    func defaultInput(start: Start) async throws {
-        let greet = {
-            let measure = Self.measure()
-            measure.defaultInput = "hello"
-            return measure
-        }
-        let operations: [IOOperation<String, Int>] = [
-            greet(), greet().map { $0 }, greet().mapError { $0 }, greet().recover { _ in 0 },
-            greet().map { $0 }.recoverRun { _ in TaskOperation { 0 } }, MacroOperation(greet()),
-            MacroOperation(greet()).then(Step("same") { $0.finish(with: $1) }),
-        ]
-        for operation in operations {
-            await start(operation)
-            #expect(try await operation.value == 5)
-        }
+    private static func withoutOutput<Output>(_ type: Output.Type) -> Step<Int, Output> {
+        Step { step, _ in step.finish(withError: nil) }.with(input: 1)
     }
 
     /// Operations that miss something, and what.
@@ -43,14 +28,8 @@ import OperationKitTestSupport
         ({ measure() }, .missingInput(operation: "step")),
         ({ Step<Int?, Int> { $0.finish(with: $1 ?? 0) } }, .missingInput(operation: "step")),
         ({ Step<any Sendable, Int> { step, _ in step.finish(with: 1) } }, .missingInput(operation: "step")),
-        (
-            { Step<Int, Int> { step, _ in step.finish(withError: nil) }.with(input: 1) },
-            .missingOutput(operation: "step")
-        ),
-        (
-            { Step<Int, Int?> { step, _ in step.finish(withError: nil) }.with(input: 1) },
-            .missingOutput(operation: "step")
-        ),
+        ({ withoutOutput(Int.self) }, .missingOutput(operation: "step")),
+        ({ withoutOutput(Int?.self) }, .missingOutput(operation: "step")),
         // `main(input:)` is not overridden.
         ({ IOOperation<Int, Int>().with(input: 1) }, .missingOutput(operation: "step")),
     ]
@@ -68,40 +47,29 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("`Void` needs neither an input nor an output", arguments: Start.allCases)
+    @Test("`Void` needs neither an input nor an output, and an optional one may be `nil`", arguments: Start.allCases)
     func void(start: Start) async throws {
-        let log = EventLog()
-        let step = Step<Void, Void> { step, _ in
-            log.add("main")
-            step.finish()
-        }
-        await start(step)
-        #expect(log.events == ["main"] && step.error == nil && step.output != nil)
-        try await step.value
-    }
-
-    @Test("An optional input, or output, may be `nil`") func optionals() async throws {
+        let step = Step<Void, Void> { step, _ in step.finish() }
         let input = Step<Int?, String> { $0.finish(with: "\(String(describing: $1))") }.with(input: nil)
         let output = Step<Int, Int?> { step, _ in step.finish(with: nil) }.with(input: 1)
-        await Start.byHand(input)
-        await Start.byHand(output)
-        #expect(input.output == "nil" && output.error == nil && output.output == .some(.none))
+        for operation in [step, input, output] as [AsyncOperation] {
+            await start(operation)
+            #expect(operation.error == nil)
+        }
+        #expect(step.output != nil && input.output == "nil" && output.output == .some(.none))
+        try await step.value
         #expect(try await output.value == nil)
     }
 
-    @Test("The input that is set last before the start counts") func lastInput() async throws {
-        let gate = Gate()
-        let operation = IOTaskOperation<Int, Int> { (number: Int) in
-            await gate.opened()
-            return number
+    @Test("The input that is set last before the start counts") func lastInput() async {
+        let operation = Step<Int, Int> { step, input in
+            step.input = 3
+            step.finish(with: input)
         }
-        operation.input = 1
-        operation.input = 2
+        for input in [1, 2] { operation.input = input }
         #expect(operation.input == 2)
-        operation.start()
-        operation.input = 3
-        gate.open()
-        #expect(try await operation.value == 2)
+        await Start.byHand(operation)
+        #expect(operation.output == 2)
     }
 
     @Test("The first `finish` decides, with its output or its error", arguments: [false, true])
@@ -117,35 +85,26 @@ import OperationKitTestSupport
         #expect(step.output == (fails ? nil : 1) && text(step.error) == (fails ? "second" : "success"))
     }
 
-    @Test("An output that is given before the start is the outcome, and no work is done", arguments: Start.allCases)
-    func outputBeforeTheStart(start: Start) async {
+    @Test(
+        "Ended before its start, by an output or a cancellation, an operation does no work and misses no input",
+        arguments: Start.allCases, [false, true])
+    func endedBeforeTheStart(start: Start, isCancelled: Bool) async {
         let log = EventLog()
         let step = Step<Int, Int> { _, _ in log.add("main") }
         await start(step) {
+            if isCancelled { return step.cancel(withError: TestError.reason) }
             log.add("\(step.finish(with: 1)), \(step.output == nil)")
         }
-        #expect(log.events == ["true, true"])
-        #expect(step.output == 1 && step.error == nil)
-    }
-
-    @Test("An operation that is cancelled before its start misses no input", arguments: Start.allCases)
-    func cancelledBeforeTheStart(start: Start) async {
-        let measure = Self.measure()
-        await start(measure) { measure.cancel(withError: TestError.reason) }
-        #expect(text(measure.error) == "reason")
-        #expect(measure.output == nil)
-        await #expect(throws: TestError.reason) { try await measure.value }
+        #expect(log.events == (isCancelled ? [] : ["true, true"]) && step.output == (isCancelled ? nil : 1))
+        #expect(await text(Task { try await step.value }.result.failure) == (isCancelled ? "reason" : "success"))
     }
 
     @Test("An operation, its input and its output are released after the end") func releases() async {
         let tracker = LeakTracker()
+        typealias Token = LeakTracker.Token
         do {
-            let step = tracker.track(
-                Step<LeakTracker.Token, LeakTracker.Token> { step, input in
-                    input.use()
-                    step.finish(with: tracker.token("output"))
-                })
-            await Start.onSuspendedQueue(step.with(input: tracker.token("input")))
+            let step = Step<Token, Token> { step, _ in step.finish(with: tracker.token("output")) }
+            await Start.onSuspendedQueue(tracker.track(step).with(input: tracker.token("input")))
             #expect(step.output != nil)
         }
         await tracker.expectAllReleased()

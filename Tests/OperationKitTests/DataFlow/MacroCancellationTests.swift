@@ -4,80 +4,65 @@ import OperationKitTestSupport
     enum Moment: CaseIterable, Sendable { case beforeStart, before, during, afterMain, after }
     enum Target: CaseIterable, Sendable { case macro, step }
 
-    struct Case: Sendable, CustomTestStringConvertible {
-        let target: Target
-        let step: Int
-        let moment: Moment
-        let isElsewhere: Bool
-        var testDescription: String { "\(target) \(moment) step \(step), elsewhere: \(isElsewhere)" }
-    }
-
-    static let all = Target.allCases.flatMap { target in
-        (0..<5).flatMap { step in
-            Moment.allCases.flatMap { moment in
-                [true, false].map { Case(target: target, step: step, moment: moment, isElsewhere: $0) }
-            }
-        }
-    }
-
     /// Cancels the macro or the step, whose chain it does not hold.
     private final class Trigger: @unchecked Sendable {
         weak var operation: Operation?
         func callAsFunction() { operation?.cancel() }
     }
 
-    @Test("Cancelling a macro or an unfinished step ends the chain at any moment", arguments: all)
-    func everyMoment(example: Case) async {
+    @Test(
+        "Cancelling a macro or an unfinished step ends the chain at any moment", arguments: Target.allCases,
+        Moment.allCases)
+    func everyMoment(target: Target, moment: Moment) async {
+        for (number, isElsewhere) in (0..<5).flatMap({ [($0, false), ($0, true)] }) {
+            await cancel(target, moment, number, isElsewhere: isElsewhere)
+        }
+    }
+
+    /// Cancels the macro, or its step with this number, at this moment of that step.
+    private func cancel(_ target: Target, _ moment: Moment, _ index: Int, isElsewhere: Bool) async {
         let tracker = LeakTracker()
         do {
-            let log = EventLog()
-            let trigger = Trigger()
+            let (log, trigger) = (EventLog(), Trigger())
             let steps = (0..<5).map { number in
                 tracker.track(
                     Step<Int, Int>("\(number)") { step, input in
                         log.add("\(number)")
-                        if example.moment == .during, number == example.step { trigger() }
+                        if moment == .during, number == index { trigger() }
                         let end: @Sendable () -> Void = {
-                            if example.moment == .afterMain, number == example.step { trigger() }
+                            if moment == .afterMain, number == index { trigger() }
                             if !step.isCancelled { step.finish(with: input + 1) }
                         }
-                        if example.isElsewhere { elsewhere(end) } else { end() }
+                        if isElsewhere { elsewhere(end) } else { end() }
                     })
             }
-            if example.moment == .before {
-                steps[example.step].bind(to: BlockOperation.finished()) { _, _ in trigger() }
+            if moment == .before { steps[index].bind(to: BlockOperation.finished()) { _, _ in trigger() } }
+            if moment == .after { steps[index].asyncCompletionBlock = { _ in trigger() } }
+            let macro = tracker.track(chain(of: steps)).with(input: 0)
+            trigger.operation = target == .macro ? macro : steps[index]
+            await Start.onBusyQueue(macro) { if moment == .beforeStart { trigger() } }
+            let ran =
+                switch (moment, target) {
+                case (.beforeStart, .macro): 0
+                case (.beforeStart, .step), (.before, _): index
+                case (.during, _), (.afterMain, _), (.after, .macro): index + 1
+                case (.after, .step): 5
+                }
+            let place: Comment = "step \(index), elsewhere: \(isElsewhere)"
+            #expect(log.events == (0..<ran).map(String.init), place)
+            #expect(macro.isFinished && steps.allSatisfy(\.isFinished), place)
+            #expect(macro.isCancelled == (target == .macro), place)
+            if moment == .after, target == .step || index == 4 {
+                #expect(macro.output == 5 && macro.error == nil, place)
+            } else {
+                #expect(macro.error is CancellationError && macro.output == nil, place)
+                #expect(macro.failedStep?.index == (target == .macro ? nil : index), place)
+                for step in steps.dropFirst(index + 1) {
+                    #expect(step.isCancelled && step.error is CancellationError, place)
+                }
             }
-            if example.moment == .after { steps[example.step].asyncCompletionBlock = { _ in trigger() } }
-            let macro = tracker.track(chain(of: steps))
-            macro.input = 0
-            trigger.operation = example.target == .macro ? macro : steps[example.step]
-            await Start.onBusyQueue(macro) { if example.moment == .beforeStart { trigger() } }
-            check(example, macro, steps, log)
         }
         await tracker.expectAllReleased()
-    }
-
-    private func check(_ example: Case, _ macro: MacroOperation<Int, Int>, _ steps: [Step<Int, Int>], _ log: EventLog) {
-        let ran: Int
-        switch (example.moment, example.target) {
-        case (.beforeStart, .macro): ran = 0
-        case (.beforeStart, .step), (.before, _): ran = example.step
-        case (.during, _), (.afterMain, _): ran = example.step + 1
-        case (.after, .macro): ran = example.step + 1
-        case (.after, .step): ran = 5
-        }
-        #expect(log.events == (0..<ran).map(String.init))
-        #expect(macro.isFinished && steps.allSatisfy(\.isFinished))
-        #expect(macro.isCancelled == (example.target == .macro))
-        if example.moment == .after, example.target == .step || example.step == 4 {
-            #expect(macro.output == 5 && macro.error == nil)
-            return
-        }
-        #expect(macro.error is CancellationError && macro.output == nil)
-        #expect(macro.failedStep?.index == (example.target == .macro ? nil : example.step))
-        for (number, step) in steps.enumerated() where number > example.step {
-            #expect(step.isCancelled && step.error is CancellationError)
-        }
     }
 }
 
@@ -122,30 +107,24 @@ extension BlockOperation {
 }
 
 @Suite("Long chains", .hangGuard) struct LongChainTests {
+    private static func nested<Input>(
+        _ count: Int, _ innermost: IOOperation<Input, Int>,
+        _ wrap: (IOOperation<Input, Int>) -> IOOperation<Input, Int>
+    ) -> Operation {
+        (0..<count).reduce(innermost) { last, _ in wrap(last) }
+    }
+
+    private static var step: Step<Int, Int> { .increment("step") }
+
     /// Operations that hold each other, so many deep.
     private static let deep: [@Sendable (_ count: Int) -> Operation] = [
-        { count in (0..<count).reduce(Step<Int, Int>.increment("a") as IOOperation) { last, _ in last.map { $0 } } },
-        { count in
-            (0..<count).reduce(Step<Int, Int>.increment("a") as IOOperation) { last, _ in
-                last.recoverRun { _ in TaskOperation { 1 } }
-            }
-        },
-        { count in
-            (0..<count).reduce(TaskOperation { 1 } as IOOperation) { last, _ in [last].gathered().map { $0[0] } }
-        },
-        { count in chain(of: (0..<count).map { Step<Int, Int>.increment("\($0)") }) },
-        { count in
-            (0..<count).reduce(Step<Int, Int>.increment("a") as IOOperation) { first, _ in
-                MacroOperation(first).then(Step.increment("next"))
-            }
-        },
-        { count in
-            (0..<count).reduce(Step<Int, Int>.increment("a") as IOOperation) { last, _ in
-                MacroOperation(Step.increment("previous")).then(last)
-            }
-        },
-        { count in (0..<count).reduce(Step<Int, Int>.increment("a") as IOOperation) { last, _ in MacroOperation(last) }
-        },
+        { nested($0, step) { last in last.map { $0 } } },
+        { nested($0, step) { last in last.recoverRun { _ in TaskOperation { 1 } } } },
+        { nested($0, TaskOperation { 1 }) { last in [last].gathered().map { $0[0] } } },
+        { count in chain(of: (0..<count).map { _ in step }) },
+        { nested($0, step) { MacroOperation($0).then(step) } },
+        { nested($0, step) { MacroOperation(step).then($0) } },
+        { nested($0, step) { MacroOperation($0) } },
         { count in
             (0..<count).reduce(AsyncOperation()) { last, _ in
                 let next = AsyncOperation()
@@ -167,10 +146,10 @@ extension BlockOperation {
         let (tracker, count) = (LeakTracker(), TestExtent.choose(3_000, long: 10_000))
         await onThread(stackSize: workerStackSize) {
             let steps = (0..<count).map { number in
-                tracker.track(
-                    Step<Int, Int> { step, input in
-                        if isCancelled, number == count / 2 { step.cancel() } else { step.finish(with: input + 1) }
-                    })
+                let step = Step<Int, Int> { step, input in
+                    if isCancelled, number == count / 2 { step.cancel() } else { step.finish(with: input + 1) }
+                }
+                return tracker.track(step)
             }
             let macro = chain(of: steps).with(input: 0)
             macro.start()
@@ -178,37 +157,6 @@ extension BlockOperation {
             #expect(macro.output == (isCancelled ? nil : count) && steps.allSatisfy(\.isFinished))
             #expect(macro.failedStep?.index == (isCancelled ? count / 2 : nil))
         }
-        await tracker.expectAllReleased()
-    }
-
-    private typealias Token = LeakTracker.Token
-
-    @Test("Steps and their values are released as they finish") func releasesSteps() async {
-        let (tracker, most) = (LeakTracker(), Shared(0))
-        do {
-            // The thread that starts the macro holds its steps until then.
-            let isStarted = Gate()
-            let first = Step<Token, Token> { step, input in
-                elsewhere {
-                    isStarted.pass()
-                    step.finish(with: input)
-                }
-            }
-            let macro = (1..<200).reduce(MacroOperation(first)) { macro, number in
-                macro.then(
-                    tracker.track(
-                        Step<Token, Token> { step, _ in
-                            if number == 150 { most.value = tracker.alive.count }
-                            step.finish(with: tracker.token("output"))
-                        }))
-            }
-            macro.with(input: Token()).start()
-            isStarted.open()
-            try? await macro.finished()
-            #expect(macro.error == nil)
-        }
-        // 50 steps to come, those in hand, and their values.
-        #expect((1...60).contains(most.value), "\(most.value) are alive")
         await tracker.expectAllReleased()
     }
 }

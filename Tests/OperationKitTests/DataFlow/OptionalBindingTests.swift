@@ -40,47 +40,40 @@ import OperationKitTestSupport
         let note: String? = nil
     }
 
-    @Test("The value of an optional property is handed to one that takes no `nil`") func value() async {
-        let (fetch, search, show) = (TaskOperation { ["Ada"] }, Search(["Grace"]), Show())
+    @Test("The value of an optional property is handed to one that takes no `nil`, and `nil` to one that does")
+    func value() async {
+        let (fetch, search, empty, show) = (TaskOperation { ["Ada"] }, Search(["Grace"]), Search(), Show())
         show.bind(\.names, to: fetch, \.output)
         show.bind(\.title, to: search, \.last)
-        await runAll([show, fetch, search])
-        #expect(show.log.events == ["main [\"Ada\"] Grace"] && show.error == nil)
+        show.bind(\.subtitle, to: empty, \.last)
+        await runAll([show, fetch, search, empty])
+        #expect(show.log.events == ["main [\"Ada\"] Grace"] && show.subtitle == nil && show.error == nil)
     }
 
-    @Test("A target that is optional, too, takes `nil` as a value") func optionalTarget() async {
-        let (search, show) = (Search(), Show())
-        show.bind(\.subtitle, to: search, \.last)
-        await runAll([show, search])
-        #expect(show.subtitle == nil && show.error == nil && show.log.events.count == 1)
-    }
-
-    /// A binding whose source has no value, and what is known of the names of its properties.
+    /// A binding whose source has no value, and what the error says then.
     private struct Missing: CustomTestStringConvertible, Sendable {
         let property: String?
         let dependencyProperty: String?
-        let text: String
+        let testDescription: String
         let bind: @Sendable (_ target: Show, _ source: Search, _ plainSource: PlainSearch) -> Void
 
-        var testDescription: String { text }
+        init(
+            _ property: String?, _ dependencyProperty: String?, _ text: String,
+            _ bind: @escaping @Sendable (_ target: Show, _ source: Search, _ plainSource: PlainSearch) -> Void
+        ) {
+            (self.property, self.dependencyProperty, testDescription) = (property, dependencyProperty, text)
+            self.bind = bind
+        }
     }
 
     private static let missing = [
-        Missing(property: "names", dependencyProperty: "found", text: "had no value in “found” for “names”.") {
-            show, search, _ in
+        Missing("names", "found", "in “found” for “names”.") { show, search, _ in
             show.bind(\.names, to: search, \.found)
         },
-        Missing(property: "title", dependencyProperty: nil, text: "had no value for “title”.") { show, search, _ in
-            show.bind(\.title, to: search, \.last)
-        },
-        Missing(property: nil, dependencyProperty: "note", text: "had no value in “note” for it.") { show, search, _ in
-            show.bind(\.heading, to: search, \.note)
-        },
-        Missing(property: nil, dependencyProperty: nil, text: "had no value for it.") { show, search, _ in
-            show.bind(\.heading, to: search, \.last)
-        },
-        Missing(property: "title", dependencyProperty: "note", text: "had no value in “note” for “title”.") {
-            show, _, plain in
+        Missing("title", nil, "for “title”.") { show, search, _ in show.bind(\.title, to: search, \.last) },
+        Missing(nil, "note", "in “note” for it.") { show, search, _ in show.bind(\.heading, to: search, \.note) },
+        Missing(nil, nil, "for it.") { show, search, _ in show.bind(\.heading, to: search, \.last) },
+        Missing("title", "note", "in “note” for “title”.") { show, _, plain in
             show.bind(\.title, to: plain, \.note)
         },
     ]
@@ -98,7 +91,8 @@ import OperationKitTestSupport
             return
         }
         #expect(property == missing.property && dependencyProperty == missing.dependencyProperty)
-        #expect(error.localizedDescription == "The operation “show” did not run, because “search” " + missing.text)
+        let text = "The operation “show” did not run, because “search” had no value "
+        #expect(error.localizedDescription == text + missing.testDescription)
         let converted = error as NSError
         #expect(converted.domain == DependencyError.errorDomain && converted.code == 3 && !error.isCancellation)
     }
@@ -159,18 +153,15 @@ import OperationKitTestSupport
 
     @Test("A missing value for another property does not explain a missing input, which another binding may set")
     func otherProperties() async {
-        let search = Search()
-        let (greet, greetAll, set) = (Greet(), GreetAll(), Greet())
+        let (search, greet, greetAll, set) = (Search(), Greet(), GreetAll(), Greet())
         greet.bind(\.other, to: search, \.found)
         greetAll.bind(\.stored, to: search, \.found)
         greetAll.bind(\.computed, to: search, \.found)
         set.bind(\.input, to: search, \.found)
         set.bind(to: search) { set, _ in set.input = ["Ada"] }
         await runAll([greet, greetAll, set, search])
-        for operation in [greet, greetAll] {
-            #expect(operation.error as? IOOperationError == .missingInput(operation: "\(type(of: operation))"))
-        }
-        #expect(set.output == 1)
+        #expect(greet.error as? IOOperationError == .missingInput(operation: "Greet"))
+        #expect(greetAll.error as? IOOperationError == .missingInput(operation: "GreetAll") && set.output == 1)
     }
 }
 

@@ -4,15 +4,6 @@ import OperationKitTestSupport
 
 @Suite("Progress at the end", .hangGuard) struct ProgressEndTests {
     #if DEBUG
-    /// What the fraction of an operation is in its `asyncCompletionBlock`.
-    private static func fractionAtTheEnd(of operation: AsyncOperation) -> Shared<Double?> {
-        let fraction = Shared<Double?>(nil)
-        operation.asyncCompletionBlock = { [unowned operation] _ in
-            fraction.value = operation.progress.fractionCompleted
-        }
-        return fraction
-    }
-
     /// Ends a leaf on another thread, at each place of a call in turn, and says where the leaf is not complete then. Its
     /// completion block asks for the progress, too, unless the call has to be the first one that does.
     private static func incomplete(
@@ -21,8 +12,10 @@ import OperationKitTestSupport
         await onThread {
             var incomplete: [String] = []
             for place in 0..<Interruption.bound {
-                let leaf = ScriptedOperation.idle()
-                let fraction = isAskedInBlock ? fractionAtTheEnd(of: leaf) : Shared(1)
+                let (leaf, fraction) = (ScriptedOperation.idle(), Shared(1.0))
+                leaf.asyncCompletionBlock = { [unowned leaf] _ in
+                    if isAskedInBlock { fraction.value = leaf.progress.fractionCompleted }
+                }
                 leaf.start()
                 if isAsked { leaf.progress.totalUnitCount = 4 }
                 let interruption = Interruption(at: place) {
@@ -30,9 +23,8 @@ import OperationKitTestSupport
                 }
                 SchedulingProbe.observed(by: interruption) { call(leaf.progress) }
                 if !interruption.hasRun { return place > 2 ? incomplete : ["only \(place) places"] }
-                if fraction.value != 1 { incomplete.append("place \(place), \(fraction.value ?? -1) in the block") }
-                let last = leaf.progress.fractionCompleted
-                if last != 1 { incomplete.append("place \(place), \(last) at last") }
+                let fractions = [fraction.value, leaf.progress.fractionCompleted]
+                if fractions != [1, 1] { incomplete.append("place \(place): \(fractions) in the block and at last") }
             }
             return incomplete
         }
@@ -44,57 +36,7 @@ import OperationKitTestSupport
         #expect(await Self.incomplete({ _ in }, isAsked: false) == [])
         #expect(await Self.incomplete({ _ in }, isAsked: false, isAskedInBlock: false) == [])
     }
-
-    @Test("A compound whose child reports while another thread ends it is complete")
-    func aCompoundWhoseChildReports() async throws {
-        for place in 0..<Interruption.bound {
-            let child = ScriptedOperation.idle()
-            let compound = CompoundOperation(operations: [child])
-            let fraction = Self.fractionAtTheEnd(of: compound)
-            let progress = compound.progress
-            child.progress.totalUnitCount = 4
-            compound.start()
-            await eventually("not begun") { child.isAtWork }
-            let ends = Shared(true)
-            let isReached = await onThread {
-                let interruption = Interruption(at: place) {
-                    ends.value = answersOnAnotherThread {
-                        child.finish()
-                        compound.waitUntilFinished()
-                    }
-                }
-                SchedulingProbe.observed(by: interruption) { child.progress.completedUnitCount = 1 }
-                return interruption.hasRun
-            }
-            if !isReached {
-                child.finish()
-                return try await compound.finished()
-            }
-            #expect(fraction.value == 1, "place \(place)")
-            #expect(progress.fractionCompleted == 1, "place \(place)")
-        }
-    }
     #endif
-
-    @Test("A leaf that succeeds is at exactly 1, although a progress below it is not", arguments: [1, 3, 7])
-    func withAnUnfinishedProgressBelow(total: Int64) {
-        let leaf = ScriptedOperation.idle()
-        let app = Progress.discreteProgress(totalUnitCount: 2)
-        app.addChild(leaf.progress, withPendingUnitCount: 2)
-        leaf.progress.totalUnitCount = total
-        let part = Progress.discreteProgress(totalUnitCount: 4)
-        leaf.progress.addChild(part, withPendingUnitCount: 1)
-        leaf.start()
-        part.completedUnitCount = 1
-        #expect(leaf.progress.fractionCompleted == 0.25 / Double(total))
-        leaf.finish()
-        #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
-        part.completedUnitCount = 3
-        #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
-        part.completedUnitCount = 4
-        #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
-        #expect(leaf.progress.totalUnitCount == total && leaf.progress.completedUnitCount == total)
-    }
 
     @Test("A progress above counts a leaf that succeeds once, whatever units the leaf has", arguments: [-1, 1, 20, 24])
     func aProgressAboveCountsALeafOnce(total: Int64) {
@@ -131,23 +73,30 @@ import OperationKitTestSupport
         #expect(progress.completedUnitCount == progress.totalUnitCount)
     }
 
-    @Test("A progress below a leaf counts, and is cancelled with it, but changes nothing after its success")
-    func aProgressBelowCounts() {
-        let leaf = ScriptedOperation.idle()
-        leaf.progress.totalUnitCount = 4
-        let parts = (0..<3).map { _ in Progress.discreteProgress(totalUnitCount: 2) }
-        leaf.progress.addChild(parts[0], withPendingUnitCount: 1)
-        leaf.progress.addChild(parts[1], withPendingUnitCount: 2)
+    @Test(
+        "A progress below a leaf counts, and is cancelled with it, but changes nothing after its success",
+        arguments: [2, 3, 7])
+    func aProgressBelow(total: Int64) {
+        let (leaf, app) = (ScriptedOperation.idle(), Progress.discreteProgress(totalUnitCount: 2))
+        app.addChild(leaf.progress, withPendingUnitCount: 2)
+        leaf.progress.totalUnitCount = total
+        let parts = (0..<3).map { _ in Progress.discreteProgress(totalUnitCount: 4) }
+        for part in parts.prefix(2) { leaf.progress.addChild(part, withPendingUnitCount: 1) }
         leaf.start()
-        parts[0].completedUnitCount = 2
+        parts[0].completedUnitCount = 4
         parts[1].completedUnitCount = 1
-        #expect(leaf.progress.fractionCompleted == 0.5 && leaf.progress.completedUnitCount == 1)
+        #expect(abs(leaf.progress.fractionCompleted - 1.25 / Double(total)) < 1e-9)
+        #expect(leaf.progress.completedUnitCount == 1)
         leaf.progress.cancel()
         #expect(parts[1].isCancelled && leaf.isCancelled)
         leaf.finish()
         leaf.progress.addChild(parts[2], withPendingUnitCount: 1)
-        parts[2].completedUnitCount = 1
-        #expect(leaf.progress.fractionCompleted == 1)
+        for count in [2, 3, 4] as [Int64] {
+            #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
+            for part in parts.dropFirst() { part.completedUnitCount = count }
+        }
+        #expect(leaf.progress.fractionCompleted == 1 && app.fractionCompleted == 1)
+        #expect(leaf.progress.totalUnitCount == total && leaf.progress.completedUnitCount == total)
     }
 
     @Test("Operations below one progress of the user's may end at the same time")
@@ -174,20 +123,18 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Units that are published late do not set a progress back") func unitsThatAreLate() {
-        let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
-        progress.publish(3 / 5, of: 5)
-        progress.publish(2 / 5, of: 5)
-        progress.publish(0, of: -1)
-        #expect(progress.completedUnitCount == 3 && progress.totalUnitCount == 5)
-    }
-
-    @Test("The units of a composite are those that it counts, exactly", arguments: [1, 3, 7, 1_000_000, 999_999_999])
+    @Test(
+        "The units of a composite are those that it counts, exactly, and those that are published late have no effect",
+        arguments: [1, 3, 7, 1_000_000, 999_999_999])
     func exactUnits(total: Int64) {
         let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
         #expect(progress.isIndeterminate)
         for completed in [0, total / 3, total / 2, total - 1, total] {
             progress.publish(Double(completed) / Double(total), of: total)
+            if completed > 0 {
+                progress.publish(Double(completed - 1) / Double(total), of: total)
+                progress.publish(0, of: -1)
+            }
             #expect(progress.completedUnitCount == completed && progress.totalUnitCount == total)
         }
     }

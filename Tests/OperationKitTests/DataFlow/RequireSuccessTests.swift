@@ -28,7 +28,7 @@ import OperationKitTestSupport
     @Test("All operations of a long chain end with the failure of the first one, and are freed on a small stack")
     func aChainCarriesItsRoot() async {
         await onThread(stackSize: workerStackSize) {
-            var operations: [AsyncOperation] = [ScriptedOperation("first") { $0.finish(withError: TestError.first) }]
+            var operations = [ScriptedOperation("first") { $0.finish(withError: TestError.first) }]
             for index in 1..<10_000 {
                 let (operation, previous) = (ScriptedOperation("\(index)"), operations[index - 1])
                 if index % 2 == 0 {
@@ -39,15 +39,12 @@ import OperationKitTestSupport
                 operations.append(operation)
             }
             for operation in operations { operation.start() }
-            for operation in operations.dropFirst() {
-                let error = brief(operation.error)
-                if error == "\(operation.name ?? "") after first: first" { continue }
-                Issue.record("\(error)")
-                return
+            let strange = operations.enumerated().dropFirst().first {
+                brief($1.error) != "\($0) after first: first"
             }
-            #expect(
-                operations[2].error?.localizedDescription.hasPrefix(
-                    "The operation “2” did not run, because “first” failed: ") == true)
+            #expect(strange == nil, "\(text(strange?.element.error))")
+            let sentence = operations[2].error?.localizedDescription ?? ""
+            #expect(sentence.hasPrefix("The operation “2” did not run, because “first” failed: "))
         }
     }
 }
@@ -82,9 +79,7 @@ import OperationKitTestSupport
         arguments: [false, true])
     func afterTheStart(isCancelled: Bool) async {
         await #expect(processExitsWith: .success) { [isCancelled] in
-            let reports = LateDependencyTests.reports()
-            let source = LateDependencyTests.source()
-            let early = Target()
+            let (reports, source, early) = (LateDependencyTests.reports(), LateDependencyTests.source(), Target())
             if isCancelled { early.cancel() }
             early.requireSuccess(of: source)
             early.bind(\.value, to: source, \.output!)
@@ -92,17 +87,15 @@ import OperationKitTestSupport
             precondition(early.value == (isCancelled ? 0 : 1))
             MisuseReporter.shared.waitForReports()
             precondition(reports.value.isEmpty, "\(reports.value)")
-            let (begun, ended) = (Gate(), Gate())
-            let target = Target(main: { operation in
-                begun.open()
-                ended.pass()
+            let work = HeldWork()
+            let target = Target("announce") { operation in
+                work()
                 operation.finish()
-            })
-            target.name = "announce"
+            }
             async let end: Void = onThread { target.start() }
-            await begun.opened()
+            await work.begun.opened()
             LateDependencyTests.addEach(to: target, source)
-            ended.open()
+            work.mayEnd.open()
             await end
             LateDependencyTests.addEach(to: target, source)
             MisuseReporter.shared.waitForReports()

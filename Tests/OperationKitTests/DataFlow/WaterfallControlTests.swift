@@ -10,17 +10,15 @@ import OperationKitTestSupport
     ) -> Waterfall<Int, Int> {
         let shorter = Waterfall<Int, Int>()
         if beforeStart { shorter.suspend() }
-        let waterfall =
-            shorter
-            .then { input in
-                log.add("first")
-                if !beforeStart { holder.value?.suspend() }
-                return input + 1
-            }
-            .thenRun { input in
-                log.add("second")
-                return Step<Int, Int>.increment("step", log: log).with(input: input)
-            }
+        let first = shorter.then { input in
+            log.add("first")
+            if !beforeStart { holder.value?.suspend() }
+            return input + 1
+        }
+        let waterfall = first.thenRun { input in
+            log.add("second")
+            return Step<Int, Int>.increment("step", log: log).with(input: input)
+        }
         #expect(waterfall.isSuspended == beforeStart)
         holder.value = recorder.observe(waterfall.with(input: 0))
         return waterfall
@@ -135,13 +133,7 @@ import OperationKitTestSupport
         await job.expectAllReleased()
     }
 
-    /// An operation that a job returns although it belongs to a compound.
-    private struct Refused: Sendable {
-        let made: Step<Int, Int>
-        let owner: CompoundOperation
-    }
-
-    @Test("An operation that is refused may finish at that moment")
+    @Test("An operation that is refused, because it belongs to a compound, may finish at that moment")
     func rejectedOperation() async {
         await race(
             rounds: 500, seed: 5,
@@ -149,19 +141,17 @@ import OperationKitTestSupport
                 let made = Step<Int, Int>("made") { _, _ in }.with(input: 0)
                 let owner = CompoundOperation(operations: [made])
                 owner.start()
-                return Refused(made: made, owner: owner)
+                return (made: made, owner: owner)
             },
             [
-                { @Sendable (subject: Refused) in
-                    let waterfall = Waterfall<Int, Int>().thenRun { _ in subject.made }.with(input: 0)
+                { @Sendable subject in
+                    let waterfall = Waterfall<Int, Int>(name: "all").thenRun { _ in subject.made }.with(input: 0)
                     waterfall.start()
                     waterfall.waitUntilFinished()
-                    guard case .alreadyAdded? = waterfall.error as? CompoundAdditionError else {
-                        Issue.record("\(String(describing: waterfall.error))")
-                        return
-                    }
+                    let error = waterfall.error as? CompoundAdditionError
+                    #expect(error == .alreadyAdded(operation: "made", compound: "all"))
                 },
-                { @Sendable (subject: Refused) in
+                { @Sendable subject in
                     subject.made.finish(with: 1)
                     subject.owner.waitUntilFinished()
                 },

@@ -1,5 +1,4 @@
 import OperationKitTestSupport
-import OperationKitTimelines
 
 @testable import OperationKit
 
@@ -12,9 +11,10 @@ import OperationKitTimelines
         let workflow = WorkflowOperation(name: "pages") { flow in
             var pages = [try await flow.run(TaskOperation { 1 })]
             while let last = pages.last, last < 4 { pages.append(try await flow.run(Self.increment(last))) }
-            let all = pages
-            async let sum = flow.run(TaskOperation { all.reduce(0, +) })
-            async let count = flow.run(TaskOperation { all.count })
+            async let (sum, count) = (
+                flow.run(TaskOperation { [pages] in pages.reduce(0, +) }),
+                flow.run(TaskOperation { [pages] in pages.count })
+            )
             return try await (sum, count)
         }
         await start(workflow)
@@ -22,8 +22,9 @@ import OperationKitTimelines
     }
 
     @Test("A body gets the input, and may run on the main actor") func input() async throws {
-        let double = WorkflowOperation(name: "double") { (number: Int, flow) in
-            try await flow.run(Self.increment(number - 1)) * 2
+        let double = WorkflowOperation { @MainActor (number: Int, flow) in
+            MainActor.assertIsolated()
+            return try await flow.run(Self.increment(number - 1)) * 2
         }
         #expect(try await OperationQueue().run(MacroOperation(double).then(Step.increment("next")).with(input: 4)) == 9)
         let main = WorkflowOperation { @MainActor flow in
@@ -47,8 +48,7 @@ import OperationKitTimelines
         #expect(caught.output == 2 && caught.error == nil)
         let log = EventLog()
         let thrown = WorkflowOperation { flow in
-            async let other: Void = flow.run(
-                ScriptedOperation(main: { _ in }) { $0.finish(withError: CancellationError()) })
+            async let other: Void = flow.run(ScriptedOperation.stoppable())
             do {
                 try await flow.run(ScriptedOperation { $0.finish(withError: TestError.second) })
             } catch {
@@ -62,28 +62,23 @@ import OperationKitTimelines
     }
 
     @Test("Steps that are cancelled or reused are errors of `run`") func misuse() async throws {
-        let (kept, log) = (Shared<Workflow?>(nil), EventLog())
+        let (kept, slow) = (Shared<Workflow?>(nil), ManualOperation<Void, Void>(name: "slow"))
         let workflow = WorkflowOperation(name: "workflow") { flow in
             kept.value = flow
-            try await flow.run(BlockOperation { log.add("block") })
-            let cancelled = BlockOperation {}
+            @Sendable func expectRefusal(_ operation: Operation) async {
+                let error = CompoundAdditionError.alreadyAdded(operation: operation.name ?? "", compound: "workflow")
+                await #expect(throws: error) { try await flow.run(operation) }
+            }
+            let (block, cancelled, step) = (BlockOperation {}, BlockOperation {}, Self.increment(1))
+            try await flow.run(block)
+            #expect(block.isFinished)
             cancelled.cancel()
             await #expect(throws: CancellationError.self) { try await flow.run(cancelled) }
-            let step = Self.increment(1)
             try await flow.run(step)
-            await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "step", compound: "workflow")) {
-                try await flow.run(step)
-            }
-            let began = Gate()
-            let slow = TaskOperation(name: "slow") {
-                began.open()
-                try await flow.sleep(for: .seconds(100))
-            }
+            await expectRefusal(step)
             let slowEnd = Task { try await flow.run(slow) }
-            await began.opened()
-            await #expect(throws: CompoundAdditionError.alreadyAdded(operation: "slow", compound: "workflow")) {
-                try await flow.run(slow)
-            }
+            await slow.started()
+            await expectRefusal(slow)
             await #expect(throws: CompoundAdditionError.self) { try await inCancelledTask { try await flow.run(slow) } }
             #expect(!slow.isCancelled)
             slow.cancel()
@@ -91,7 +86,7 @@ import OperationKitTimelines
             return ()
         }
         await Start.byHand(workflow)
-        #expect(log.events == ["block"] && workflow.error == nil)
+        #expect(workflow.error == nil)
         await #expect(throws: CancellationError.self) { try await kept.value?.sleep(for: .seconds(100)) }
     }
 
@@ -103,55 +98,45 @@ import OperationKitTimelines
             return try await first + second
         }
         #expect(workflow.maxConcurrentOperationCount == 1)
-        #expect(try await OperationQueue().run(workflow) == 2)
-        #expect(tokens.most == 1)
+        #expect(try await OperationQueue().run(workflow) == 2 && tokens.most == 1)
         workflow.maxConcurrentOperationCount = 2
         #expect(workflow.maxConcurrentOperationCount == 2)
     }
 
-    @Test("Other threads add children; the workflow ends after them, and fails if one does")
-    func addedFromOutside() async {
-        for error in [nil, TestError.first] {
-            let (begun, added) = (Gate(), ScriptedOperation(main: { _ in }))
-            added.name = "added"
-            let workflow = WorkflowOperation(name: "workflow") { flow in
-                begun.open()
-                return try await flow.run(Self.increment(1))
-            }
-            try? workflow.addOperation(added)
-            workflow.start()
-            await begun.opened()
-            await eventually("it does not run") { added.isExecuting }
-            #expect(!workflow.isFinished)
-            added.finish(withError: error)
-            let value = try? await workflow.value
-            #expect(value == (error == nil ? 2 : nil))
-            if error != nil { #expect(brief(workflow.error) == "workflow failed [0 added]") }
+    @Test(
+        "Other threads add children; the workflow ends after them, and fails if one does",
+        arguments: [nil, TestError.first])
+    func addedFromOutside(error: TestError?) async throws {
+        let (begun, added) = (Gate(), ScriptedOperation.idle("added"))
+        let workflow = WorkflowOperation(name: "workflow") { flow in
+            begun.open()
+            return try await flow.run(Self.increment(1))
         }
+        try workflow.addOperation(added)
+        workflow.start()
+        await begun.opened()
+        await eventually("it does not run") { added.isExecuting }
+        #expect(!workflow.isFinished)
+        added.finish(withError: error)
+        #expect((try? await workflow.value) == (error == nil ? 2 : nil))
+        #expect(brief(workflow.error) == (error == nil ? "success" : "workflow failed [0 added]"))
     }
 
-    @Test("Cancelling the task that calls `run` cancels that step, and waits for it") func cancelledTask() async throws
-    {
-        let (begun, cancelled, mayEnd, hasReturned) = (Gate(), Gate(), Gate(), Shared(false))
+    @Test("Cancelling the task that calls `run` cancels that step, and waits for it")
+    func cancelledTask() async throws {
+        let (step, hasReturned) = (ManualOperation<Void, Void>(ignoresCancellation: true), Shared(false))
         let workflow = WorkflowOperation { flow in
             let task = Task {
                 defer { hasReturned.value = true }
-                try await flow.run(
-                    ScriptedOperation(main: { _ in begun.open() }) { operation in
-                        cancelled.open()
-                        Task {
-                            await mayEnd.opened()
-                            operation.finish(withError: CancellationError())
-                        }
-                    })
+                try await flow.run(step)
             }
-            await begun.opened()
+            await step.started()
             task.cancel()
-            await cancelled.opened()
+            await eventually("it is not cancelled") { step.calls.contains(.didCancel) }
             // Other steps come and go meanwhile.
             for number in 0..<10 { try await flow.run(Self.increment(number)) }
             #expect(!hasReturned.value)
-            mayEnd.open()
+            step.finish(withError: CancellationError())
             await #expect(throws: CancellationError.self) { try await task.value }
             return Task.isCancelled
         }
@@ -160,21 +145,16 @@ import OperationKitTimelines
     }
 
     @Test("A suspended workflow begins no step; what runs goes on") func suspension() async throws {
-        let (begun, goOn, log) = (Gate(), Gate(), EventLog())
+        let (first, log) = (ManualOperation<Void, Void>(), EventLog())
         let workflow = WorkflowOperation(name: "workflow") { flow in
-            try await flow.run(
-                TaskOperation {
-                    begun.open()
-                    await goOn.opened()
-                })
+            try await flow.run(first)
             log.add("first ended")
             return try await flow.run(Step<Int, Int>.increment("second", log: log).with(input: 1))
         }
         workflow.start()
-        await begun.opened()
+        await first.started()
         workflow.isSuspended = true
-        goOn.open()
-        await eventually("the body does not go on") { log.events == ["first ended"] }
+        first.finish()
         await eventually("\(workflow.debugDescription)") {
             workflow.debugDescription.contains("ready, but the children are suspended")
         }
@@ -221,32 +201,14 @@ import OperationKitTimelines
         workflow.clock = clock
         let events = workflow.events
         workflow.start()
-        await eventually("the second sleep has not begun") {
-            workflow.waitDescription == "sleeping for \(seconds[1]) s"
-        }
+        let last = "sleeping for \(seconds[1]) s"
+        await eventually("the second sleep has not begun") { workflow.waitDescription == last }
         await clock.pass(.seconds(1))
         await eventually("the short sleep has not ended") { log.events == ["1"] }
         await clock.pass(.seconds(3))
-        var waits: [String] = []
-        for await event in events { waits.append("\(event.kind)") }
-        let expected = seconds == [1, 3] ? [1, 3] : [3, 1, 3]
-        #expect(waits == ["started", "runs"] + expected.map { "is sleeping for \($0) s" } + ["runs", "finished"])
-    }
-
-    @Test("A timeline has the steps of a workflow inside it, and its sleep as a wait") func timeline() async throws {
-        let recorder = OperationTimelineRecorder()
-        let workflow = WorkflowOperation(name: "sync") { flow in
-            try await flow.run(Self.increment(1, "page 1"))
-            try await flow.sleep(for: .milliseconds(1))
-            try await flow.run(Self.increment(2, "page 2"))
-        }
-        workflow.addObserver(recorder)
-        try await OperationQueue().run(workflow)
-        await eventually("not all ends are recorded") { recorder.timeline.entries.allSatisfy { $0.finished != nil } }
-        let timeline = recorder.timeline
-        let entry = try #require(timeline.entries.first { $0.name == "sync" })
-        #expect(timeline.entries.filter { $0.parent == entry.id }.map(\.name) == ["page 1", "page 2"])
-        #expect(entry.waits.contains { $0.reason.hasPrefix("sleeping for") })
+        let waits = await events.reduce(into: []) { $0.append("\($1.kind)") }
+        let expected = (seconds == [1, 3] ? [1, 3] : [3, 1, 3]).map { "is sleeping for \($0) s" }
+        #expect(waits == ["started", "runs"] + expected + ["runs", "finished"])
     }
 
     @Test("Progress is 0 until the end, apart from shares") func progress() async throws {
@@ -263,9 +225,8 @@ import OperationKitTimelines
     }
 
     @Test("A workflow of many steps holds one of them at a time") func manySteps() async {
-        let (leaks, tokens) = (LeakTracker(), TokenCount())
+        let (leaks, tokens, steps) = (LeakTracker(), TokenCount(), TestExtent.choose(3_000, long: 1_000_000))
         do {
-            let steps = TestExtent.choose(3_000, long: 1_000_000)
             let workflow = leaks.track(
                 WorkflowOperation { flow in
                     var sum = 0
@@ -301,21 +262,4 @@ import OperationKitTimelines
         #expect(count.value == 1)
     }
     #endif
-
-    @Test("Steps go on while tasks block the cooperative pool") func blockedPool() async throws {
-        let workflow = WorkflowOperation { flow in
-            var number = 0
-            for _ in 0..<10 { number = try await flow.run(Self.increment(number)) }
-            try await flow.sleep(for: .milliseconds(1))
-            return number
-        }
-        await onThread {
-            let release = Gate()
-            for _ in 0..<2 * ProcessInfo.processInfo.activeProcessorCount { Task.detached { block(until: release) } }
-            workflow.start()
-            workflow.waitUntilFinished()
-            release.open()
-        }
-        #expect(workflow.output == 10)
-    }
 }
