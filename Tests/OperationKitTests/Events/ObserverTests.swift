@@ -35,26 +35,24 @@ import OperationKitTestSupport
             ])
     }
 
-    @Test("Observers and `didCancel()` tell a timeout from a cancellation by the reason") func reason() throws {
-        let log = EventLog()
-        let listener = EventRecorder { _, event in
-            if case .cancelled(let reason) = event.kind { log.add(reason.map { "\($0)" } ?? "none") }
-        }
-        for reason in [TestError.first, nil] {
-            let told = Shared<(any Error)?>(nil)
-            let work = ScriptedOperation(
-                main: { _ in },
-                didCancel: {
-                    told.value = $0.cancellationReason
-                    $0.finish(withError: CancellationError())
-                })
-            work.addObserver(listener)
-            work.start()
-            #expect(work.cancellationReason == nil)
-            if let reason { work.cancel(withError: reason) } else { work.cancel() }
-            #expect(told.value as? TestError == reason && work.cancellationReason as? TestError == reason)
-        }
-        #expect(log.events == ["first", "none"])
+    @Test(
+        "Observers and `didCancel()` tell a timeout from a cancellation by the reason",
+        arguments: [TestError.first, nil])
+    func reason(_ reason: TestError?) throws {
+        let (log, told) = (EventLog(), Shared<(any Error)?>(nil))
+        let work = ScriptedOperation(
+            main: { _ in },
+            didCancel: {
+                told.value = $0.cancellationReason
+                $0.finish(withError: CancellationError())
+            })
+        work.addObserver(
+            EventRecorder { _, event in if case .cancelled(let reason) = event.kind { log.add(text(reason)) } })
+        work.start()
+        #expect(work.cancellationReason == nil)
+        if let reason { work.cancel(withError: reason) } else { work.cancel() }
+        #expect(told.value as? TestError == reason && work.cancellationReason as? TestError == reason)
+        #expect(log.events == [text(reason)])
     }
 
     @Test("Observers are called after those of composites around the operation, in the order of their addition")
@@ -100,22 +98,20 @@ import OperationKitTestSupport
 
     @Test("An observer is released when it is removed, and when its operation has finished or is released")
     func release() async throws {
-        let tracker = LeakTracker()
-        let children = (0..<3).map { ScriptedOperation.idle("child \($0)") }
-        let compound = CompoundOperation(name: "compound", operations: children)
+        let (tracker, child) = (LeakTracker(), ScriptedOperation.idle("child"))
+        let compound = CompoundOperation(name: "compound", operations: [child])
         do {
-            let listener = tracker.track(EventRecorder())
+            let listener = tracker.track(EventRecorder(), "removed")
             compound.addObserver(listener)
-            compound.start()
-            await eventually("not all have started") { children.allSatisfy(\.isAtWork) }
+            await compound.start(until: child)
             compound.removeObserver(listener)
         }
         for _ in 0..<2 { compound.addObserver(tracker.track(EventRecorder())) }
-        for child in children { child.finish() }
+        child.finish()
         try await compound.finished()
         let unused = tracker.track(ScriptedOperation())
-        unused.addObserver(tracker.track(EventRecorder()))
-        #expect(tracker.alive.contains("EventRecorder"))
+        unused.addObserver(tracker.track(EventRecorder(), "unused"))
+        #expect(tracker.alive.contains("unused"))
         _ = consume unused
         await tracker.expectAllReleased()
     }
@@ -139,15 +135,11 @@ import OperationKitTestSupport
 
     @Test("A global observer sees every operation, also those that exist, until it is removed") func global() async {
         await #expect(processExitsWith: .success) {
-            let before = ScriptedOperation("before")
-            let observer = EventRecorder()
-            AsyncOperation.addGlobalObserver(observer)
-            AsyncOperation.addGlobalObserver(observer)
+            let (before, observer, queue) = (ScriptedOperation("before"), EventRecorder(), OperationQueue())
+            for _ in 0..<2 { AsyncOperation.addGlobalObserver(observer) }
             before.start()
-            try await OperationQueue().run(
-                CompoundOperation(name: "compound", operations: [ScriptedOperation("child")]))
+            try await queue.run(CompoundOperation(name: "compound", operations: [ScriptedOperation("child")]))
             // What waits for them is no operation of the user's.
-            let queue = OperationQueue()
             try await queue.run(BlockOperation {})
             queue.addOperation(BlockOperation {})
             try await queue.allOperationsFinished()
@@ -179,17 +171,16 @@ import OperationKitTestSupport
     @Test("Deeply nested composites can be put together and run while all operations are observed")
     func nestedCost() async {
         await #expect(processExitsWith: .success) {
-            let observer = EventRecorder()
+            let (observer, depth) = (EventRecorder(), TestExtent.choose(1_500, long: 20_000))
             AsyncOperation.addGlobalObserver(observer)
             let outermost = CompoundOperation(name: "0")
-            var innermost = outermost
-            for depth in 1..<TestExtent.choose(1_500, long: 20_000) {
+            _ = try (1..<depth).reduce(outermost) { innermost, depth in
                 let next = CompoundOperation(name: "\(depth)")
                 try innermost.addOperation(next)
-                innermost = next
+                return next
             }
             try await OperationQueue().run(outermost)
-            #expect(observer.events.count { $0.hasSuffix("finished") } == TestExtent.choose(1_500, long: 20_000))
+            #expect(observer.events.count { $0.hasSuffix("finished") } == depth)
         }
     }
 
@@ -199,8 +190,7 @@ import OperationKitTestSupport
         let longer = MacroOperation(Step.increment("step")).then(Step.increment("next"))
         longer.name = "longer"
         longer.addObserver(listener)
-        let compound = CompoundOperation(name: "compound")
-        try compound.addOperation(longer.with(input: 1))
+        let compound = CompoundOperation(name: "compound", operations: [longer.with(input: 1)])
         compound.addObserver(outer)
         try await OperationQueue().run(compound)
         #expect(listener.events.first == "longer: added to compound")
@@ -233,18 +223,6 @@ import OperationKitTestSupport
         return read
     }
 
-    @Test("A sequence has the events of a composite and of what is inside it, and ends with the composite")
-    func whole() async {
-        let compound = CompoundOperation(name: "compound", operations: [ScriptedOperation("child")])
-        let events = compound.events
-        OperationQueue().addOperation(compound)
-        #expect(
-            await read(events) == [
-                "“compound” started", "“compound” runs", "“child” started", "“child” runs", "“child” finished",
-                "“compound” finished",
-            ])
-    }
-
     @Test("If events are not read, the oldest are dropped and counted, and the end never is")
     func overflow() async throws {
         let compound = CompoundOperation(name: "compound", maxConcurrentOperationCount: 1) {
@@ -266,12 +244,10 @@ import OperationKitTestSupport
         #expect(try await read(#require(events)) == ["“work” was cancelled"])
     }
 
-    @Test("Cancelling the task that reads ends its sequence, and the operation is released of it")
+    @Test("Cancelling the task that reads ends its sequence, and no other")
     func cancelled() async throws {
-        let tracker = LeakTracker()
-        let operation = tracker.track(ScriptedOperation.idle("work"))
+        let (operation, hasRead) = (ScriptedOperation.idle("work"), Gate())
         let others = operation.events
-        let hasRead = Gate()
         let task = Task { [events = operation.events] in
             var count = 0
             for await _ in events {

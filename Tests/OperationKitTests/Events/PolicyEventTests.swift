@@ -79,11 +79,10 @@ import OperationKitTestSupport
         operation.start()
         condition.gate.open()
         await all.end(of: "load")
-        let (head, tail) = (["started", "evaluating its condition “signed in”"], ["running", "finished"])
-        #expect(recorder.events == (head + tail).map { "load: \($0)" })
-        #expect(
-            all.events == head.map { "load: \($0)" } + ["login: started", "login: running", "login: finished"]
-                + tail.map { "load: \($0)" })
+        let head = ["load: started", "load: evaluating its condition “signed in”"]
+        let tail = ["load: running", "load: finished"]
+        #expect(recorder.events == head + tail)
+        #expect(all.events == head + ["login: started", "login: running", "login: finished"] + tail)
     }
 
     private let waitingForDatabase = "waiting for exclusive access to “database”"
@@ -111,16 +110,14 @@ import OperationKitTestSupport
     }
 
     @Test("An operation that does not come to its work finishes without an event of that") func withoutWork() async {
-        let failed = ScriptedOperation { $0.finish(withError: TestError.first) }
-        failed.start()
         let (database, circuit) = (
             ExclusiveAccess("database", maximumWaiting: 1), CircuitBreaker("service", minimumCalls: 1, clock: clock)
         )
-        let holder = EventLog().held("holder", database)
-        holder.start()
-        let first = ScriptedOperation { $0.finish(withError: TestError.first) }
-        first.require(circuit)
-        first.start()
+        let (failed, holder) = (
+            ScriptedOperation { $0.finish(withError: TestError.first) }, EventLog().held("holder", database)
+        )
+        failed.require(circuit)
+        for operation in [failed, holder] { operation.start() }
         let ways: [(@Sendable (ScriptedOperation) -> Void, [String])] = [
             ({ $0.requireSuccess(of: failed) }, ["finished: DependencyError"]),
             ({ $0.require(circuit) }, ["finished: CircuitOpenError"]),
@@ -128,19 +125,18 @@ import OperationKitTestSupport
             ({ $0.require(database, within: .seconds(5)) }, [waitingForDatabase, "finished: ResourceError"]),
             ({ $0.require(database) }, ["finished: ResourceError"]),
         ]
-        var operations: [ScriptedOperation] = []
-        for (number, (prepare, events)) in ways.enumerated() {
+        let operations = ways.enumerated().map { number, way in
             let operation = recorder.observe(ScriptedOperation("\(number)"))
-            operations.append(operation)
             operation.clock = clock
-            prepare(operation)
+            way.0(operation)
             operation.start()
-            if number != 3 { #expect(recorder.events(of: "\(number)") == ["started"] + events) }
+            return operation
         }
         await clock.pass(.seconds(5))
         await recorder.end(of: "3")
-        #expect(recorder.events(of: "3") == ["started"] + ways[3].1)
+        for (number, way) in ways.enumerated() { #expect(recorder.events(of: "\(number)") == ["started"] + way.1) }
         holder.finish()
+        withExtendedLifetime(operations) {}
     }
 
     /// Three attempts with a second in between, of an operation whose attempts fail up to a number.
@@ -155,9 +151,9 @@ import OperationKitTestSupport
         return recorder.observe(retry)
     }
 
-    /// All events of one attempt or run that ends in this way.
-    private func attempt(_ number: Int, _ ends: String...) -> [String] {
-        (["added to load", "started", "running"] + ends).map { "load, attempt \(number): \($0)" }
+    /// All events of one attempt that ends in this way.
+    private func attempt(_ number: Int, _ end: String) -> [String] {
+        ["added to load", "started", "running", end].map { "load, attempt \(number): \($0)" }
     }
 
     private func retrying(after number: Int, _ error: String) -> String {
@@ -203,26 +199,20 @@ import OperationKitTestSupport
         #expect(await recorder.end(of: "load") == start + retries + ["load: cancelled", "load: finished: cancelled"])
     }
 
-    @Test("An attempt of a closure waits for its resources with an event, as an operation does") func attemptRequires()
-        async throws
-    {
-        let database = ExclusiveAccess("database")
-        let holder = EventLog().held("holder", database)
-        holder.start()
-        let operation = recorder.observe(TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2)) {})
-        operation.require(database)
-        operation.start()
-        await occurrence(of: waitingForDatabase)
-        #expect(operation.debugDescription.contains(waitingForDatabase + ", held by “holder”"))
+    @Test("An attempt of a closure waits for its resources with an event, as an operation does, and says who has them")
+    func attemptRequires() async throws {
         let connections = ConcurrencyLimit("connections", 2)
-        let others = ["a", "b"].map { EventLog().held($0, connections) } + [ScriptedOperation("c")]
-        others[2].require(connections)
-        for other in others { other.start() }
-        #expect(others[2].debugDescription.contains("one of 2 places of “connections”, held by “a” and “b”"))
-        for other in others { other.finish() }
-        holder.finish()
+        let holders = ["a", "b"].map { EventLog().held($0, connections) }
+        for holder in holders { holder.start() }
+        let operation = recorder.observe(TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2)) {})
+        operation.require(connections)
+        operation.start()
+        let waiting = "waiting for one of 2 places of “connections”"
+        await occurrence(of: waiting)
+        #expect(operation.debugDescription.contains(waiting + ", held by “a” and “b”"))
+        for holder in holders { holder.finish() }
         await recorder.end(of: "load")
-        #expect(events == ["started", "running", waitingForDatabase, "running", "finished"])
+        #expect(events == ["started", "running", waiting, "running", "finished"])
         #expect(operation.withState { $0.gates?.helper } == nil)
     }
 
@@ -241,37 +231,15 @@ import OperationKitTestSupport
         holder.finish()
     }
 
-    @Test("Each run of a repeated operation is a child, and there are no retries") func repetition() async {
-        let poll = RepeatOperation(
-            every: .seconds(10), continuesAfterFailure: true, name: "poll", until: { $0 == 3 },
-            makeOperation: { run in
-                IOBlockOperation<Void, Int> { _ in
-                    if run == 2 { throw TestError.second }
-                    return run
-                }
-            })
-        poll.clock = clock
-        recorder.observe(poll).start()
-        for _ in 2...3 { await clock.pass(.seconds(10)) }
-        let runs = (1...3).flatMap { run in
-            ["added to poll", "started", "running", run == 2 ? "finished: second" : "finished"].map {
-                "poll, run \(run): \($0)"
-            }
-        }
-        #expect(await recorder.end(of: "poll") == ["poll: started", "poll: running"] + runs + ["poll: finished"])
-    }
-
     @Test("The attempt that loses is cancelled after the end of the one that wins, and both end before the operation")
     func hedging() async {
-        let begun = Shared<[Int: ScriptedOperation]>([:])
-        let hedged = HedgedOperation(after: .seconds(1), name: "load") { number in
-            ScriptedOperation.stoppable { [weak begun] attempt in begun?.change { $0[number] = attempt } }
-        }
+        let attempts = (1...2).map { _ in ManualOperation<Void, Void>() }
+        let hedged = HedgedOperation(after: .seconds(1), name: "load") { attempts[$0 - 1] }
         hedged.clock = clock
         recorder.observe(hedged).start()
         await clock.pass(.seconds(1))
-        await eventually("not both attempts have begun") { begun.value.count == 2 }
-        begun.value[2]?.finish()
+        for attempt in attempts { await attempt.started() }
+        attempts[1].finish()
         let events = await recorder.end(of: "load")
         #expect(
             Array(events.suffix(4)) == [
@@ -279,17 +247,6 @@ import OperationKitTestSupport
                 "load: finished",
             ])
         #expect(events.count == 3 + 5 + 4)
-        begun.value = [:]
-    }
-
-    @Test("The run of a collection has the events of one operation", arguments: [nil, TestError.first])
-    func collectionRun(error: TestError?) async {
-        let items = Strategy.sequentialItems.make { _, completion in elsewhere { completion(error) } }
-        let run = recorder.observe(items.makeOperation(on: [1]))
-        run.name = "load"
-        run.start()
-        await recorder.end(of: "load")
-        #expect(events == ["started", "running", error == nil ? "finished" : "finished: failures of item 0"])
     }
 
     @Test("Events come around the work, and find the operation in their state", arguments: [false, true])
@@ -330,10 +287,8 @@ import OperationKitTestSupport
         operation.start()
         operation.name = "third"
         operation.finish()
-        #expect(
-            recorder.events == [
-                "first: added to all", "second: started", "second: running", "third: finished",
-            ])
+        let events = ["first: added to all", "second: started", "second: running", "third: finished"]
+        #expect(recorder.events == events)
         compound.cancel()
     }
 }

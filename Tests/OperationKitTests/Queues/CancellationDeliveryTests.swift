@@ -32,16 +32,13 @@ import OperationKitTestSupport
     @Test("A lock that the work takes to stop may be held by the thread that ends the work", arguments: Runner.allCases)
     func theEndOfTheWorkMayHoldALockThatStoppingTakes(runner: Runner) async {
         for _ in 0..<3 {
-            let lock = NSLock()
-            let (begun, isLocked, stopping, stopped) = (Gate(), Gate(), Gate(), Gate())
+            let (lock, begun, isLocked, stopping, stopped) = (NSLock(), Gate(), Gate(), Gate(), Gate())
             let run = runner.make(begun: begun) {
                 stopping.open()
                 // The end has to come while the lock is held elsewhere.
-                if lock.lock(before: Date(timeIntervalSinceNow: hangTimeout)) {
-                    lock.unlock()
-                } else {
-                    Issue.record("The thread that ends the work waits for the task's cancellation.")
-                }
+                let isFree = lock.lock(before: Date(timeIntervalSinceNow: hangTimeout))
+                #expect(isFree, "The thread that ends the work waits for the task's cancellation.")
+                if isFree { lock.unlock() }
                 stopped.open()
             }
             let task = Task { await run.start() }

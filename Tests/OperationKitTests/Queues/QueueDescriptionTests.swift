@@ -38,33 +38,24 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "An operation that a task awaits says why its queue does not start it, also if that never started one",
-        .enabled(if: OperationDiagnostics.level != .off), arguments: [false, true])
-    func awaited(isList: Bool) async throws {
-        let queue = OperationQueue.suspended("awaited")
-        let operation = ScriptedOperation("a")
-        async let end: Void = isList ? queue.run([operation]) : queue.run(operation)
-        await eventually("it is not added") { queue.operationCount == 1 }
-        #expect(operation.debugDescription == "“a”: ready, but its queue “awaited” is suspended")
+        "An operation that a task awaits, a closure and an operation with a delay are found on a queue that has started none",
+        .enabled(if: OperationDiagnostics.level != .off), arguments: ["run", "run several", "closure", "delay"])
+    func awaited(form: String) async throws {
+        let (queue, operation) = (OperationQueue.suspended("awaited"), ScriptedOperation("a"))
+        async let end: Void =
+            switch form {
+            case "run": queue.run(operation)
+            case "run several": queue.run([operation])
+            case "closure": queue.run(name: "a") {}
+            default: { queue.addOperation(operation, after: .zero) }()
+            }
+        await eventually("it is not added") { queue.operationCount > 0 }
+        let added = form == "closure" ? queue.operations.first : operation
+        #expect(added?.debugDescription == "“a”: ready, but its queue “awaited” is suspended")
+        #expect(OperationDiagnostics.queuesWithUnstarted.contains(queue))
         queue.isSuspended = false
         try await end
-    }
-
-    @Test(
-        "A closure that a task runs, and an operation with a delay, are found on a queue that has started none",
-        .enabled(if: OperationDiagnostics.level != .off))
-    func knownBefore() async throws {
-        let queues = ["closures", "delays"].map { OperationQueue.suspended($0) }
-        async let closure: Void = queues[0].run(name: "closure") {}
-        await eventually("it is not added") { queues[0].operationCount == 1 }
-        let operation = ScriptedOperation("delayed")
-        queues[1].addOperation(operation, after: .zero)
-        #expect(operation.debugDescription == "“delayed”: ready, but its queue “delays” is suspended")
-        let unstarted = OperationDiagnostics.queuesWithUnstarted
-        #expect(queues.allSatisfy { unstarted.contains($0) })
-        for queue in queues { queue.isSuspended = false }
-        try await closure
-        try await operation.finished()
+        try await queue.allOperationsFinished()
     }
 
     @Test("A queue lists its operations of any class, those that are executing first, and says why the others wait")
@@ -106,29 +97,23 @@ import OperationKitTestSupport
     }
 
     @Test("Known queues are not kept alive, and those that are gone make room") func keepsNothingAlive() {
-        let known = KnownQueues()
-        let operation = ScriptedOperation.idle("a")
-        let kept = OperationQueue.suspended()
+        let (known, operation, kept) = (KnownQueues(), ScriptedOperation.idle("a"), OperationQueue.suspended())
         kept.addOperation(operation)
         weak var gone: OperationQueue?
         for number in 0..<1_000 {
             let queue = OperationQueue()
-            if number == 500 { known.insert(kept) }
-            known.insert(queue)
-            known.insert(queue)
+            for queue in number == 500 ? [kept, queue, queue] : [queue, queue] { known.insert(queue) }
             gone = queue
         }
-        #expect(gone == nil)
-        #expect(known.count < 100)
-        #expect(known.queue(of: operation) === kept)
+        #expect(gone == nil && known.count < 100 && known.queue(of: operation) === kept)
         operation.cancel()
         kept.isSuspended = false
     }
 
     private func snapshot(_ isSuspended: Bool, _ limit: Int?, count: Int = 0, executing: Int = 0) -> QueueSnapshot {
-        QueueSnapshot(
-            name: "q", isSuspended: isSuspended, limit: limit, operations: (0..<count).map { _ in Operation() },
-            executingCount: executing)
+        let operations = (0..<count).map { _ in Operation() }
+        return QueueSnapshot(
+            name: "q", isSuspended: isSuspended, limit: limit, operations: operations, executingCount: executing)
     }
 
     @Test("A description says why an operation on a queue has not started, the nearest reason first") func reasons() {

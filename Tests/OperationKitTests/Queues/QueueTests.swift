@@ -3,9 +3,7 @@ import OperationKitTestSupport
 @Suite("Queues", .hangGuard) struct QueueTests {
     @Test("`allOperationsFinished` waits for operations of every class, on a suspended queue, too")
     func everyClass() async throws {
-        let log = EventLog()
-        let mayEnd = Gate()
-        let queue = OperationQueue.suspended()
+        let (log, mayEnd, queue) = (EventLog(), Gate(), OperationQueue.suspended())
         let first = ScriptedOperation { operation in
             Thread {
                 mayEnd.pass()
@@ -65,38 +63,28 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    @Test("A serial queue has its name and runs one at a time")
-    func serialQueue() async throws {
-        let queue = OperationQueue.serial(name: "mine")
-        #expect(queue.name == "mine")
-        #expect(queue.maxConcurrentOperationCount == 1)
-        let log = EventLog()
-        queue.isSuspended = true
-        for number in 0..<20 {
-            queue.addOperation(
-                TaskOperation {
-                    log.add("\(number) begins")
-                    await Task.yield()
-                    log.add("\(number) ends")
-                })
+    @Test("A serial queue has its name and runs one at a time") func serialQueue() async throws {
+        let (queue, log) = (OperationQueue.serial(name: "mine"), EventLog())
+        #expect(queue.name == "mine" && queue.maxConcurrentOperationCount == 1)
+        let tasks = (0..<20).map { number in
+            TaskOperation {
+                log.add("\(number) begins")
+                await Task.yield()
+                log.add("\(number) ends")
+            }
         }
-        queue.isSuspended = false
-        try await queue.allOperationsFinished()
+        try await queue.run(tasks)
         #expect(log.events == (0..<20).flatMap { ["\($0) begins", "\($0) ends"] })
     }
 
-    @Test("`addDependencies` adds them all, in order")
-    func addDependencies() async {
-        let first = [ScriptedOperation(), ScriptedOperation()]
-        let second = BlockOperation {}
+    @Test("`addDependencies` adds them all, in order") func addDependencies() async {
+        let (first, second) = ([ScriptedOperation(), ScriptedOperation()], BlockOperation {})
         let operation = ScriptedOperation()
         operation.addDependencies(first)
         operation.addDependencies(CollectionOfOne<Operation>(second))
         operation.addDependencies([])
-        let expected: [Operation] = first + [second]
-        #expect(operation.dependencies.elementsEqual(expected, by: ===))
-        #expect(!operation.isReady)
-        for dependency in expected { dependency.start() }
+        #expect(operation.dependencies.elementsEqual(first + [second], by: ===) && !operation.isReady)
+        for dependency in operation.dependencies { dependency.start() }
         #expect(operation.isReady)
     }
 

@@ -33,8 +33,7 @@ import OperationKitTestSupport
     @Test("A closure on the main actor stays there, and uses what is not Sendable") @MainActor
     func mainActor() async throws {
         let counter = Counter()
-        let queue = OperationQueue()
-        let result = try await queue.run {
+        let result = try await OperationQueue().run {
             MainActor.assertIsolated()
             counter.count += 1
             await Task.yield()
@@ -45,30 +44,8 @@ import OperationKitTestSupport
         #expect(counter.count == 2)
     }
 
-    @Test("A closure takes its turn, and keeps the place until it is over") func place() async throws {
-        let log = EventLog()
-        let queue = OperationQueue.serial(name: "serial")
-        let (begun, mayEnd) = (Gate(), Gate())
-        async let result = queue.run(name: "closure") {
-            begun.open()
-            await mayEnd.opened()
-            log.add("closure ends")
-            return 1
-        }
-        await begun.opened()
-        let next = ScriptedOperation.logged(log)
-        queue.addOperation(next)
-        #expect(queue.operations.map(\.name) == ["closure", nil])
-        #expect(queue.operations.map(\.isExecuting) == [true, false])
-        mayEnd.open()
-        #expect(try await result == 1)
-        try await next.finished()
-        #expect(log.events == ["closure ends", "main", "asyncCompletionBlock success"])
-    }
-
     @Test("A closure that throws gives its place back, and its operation has the error") func failure() async throws {
-        let queue = OperationQueue.serial(name: "serial")
-        let places = Shared<[AsyncOperation]>([])
+        let (queue, places) = (OperationQueue.serial(name: "serial"), Shared<[AsyncOperation]>([]))
         for _ in 0..<100 {
             await #expect(throws: TestError.first) {
                 try await queue.run {
@@ -78,8 +55,7 @@ import OperationKitTestSupport
             }
         }
         try await queue.allOperationsFinished()
-        #expect(places.value.allSatisfy { $0.isFinished && $0.error as? TestError == .first })
-        #expect(places.value.count >= 100)
+        #expect(places.value.allSatisfy { $0.error as? TestError == .first } && places.value.count >= 100)
     }
 
     @Test("The operation that takes the place does not hold the queue") func queueIsNotHeld() async {
@@ -89,26 +65,20 @@ import OperationKitTestSupport
         #expect(place.displayName == "run on a queue")
     }
 
-    @Test("Nothing is left behind, whether the closure runs or not") func release() async throws {
+    @Test("Nothing is left behind, whether the closure runs, fails or is cancelled before") func release() async throws
+    {
         let tracker = LeakTracker()
         do {
             let queue = tracker.track(OperationQueue())
             for isFailing in [false, true] {
-                let token = tracker.token("closure")
-                try? await queue.run {
+                try? await queue.run { [token = tracker.token("closure")] in
                     token.use()
                     for operation in queue.operations { tracker.track(operation) }
                     if isFailing { throw TestError.first }
                 }
             }
             queue.isSuspended = true
-            let token = tracker.token("cancelled closure")
-            let task = Task {
-                try await queue.run {
-                    Issue.record("It runs.")
-                    token.use()
-                }
-            }
+            let task = Task { [token = tracker.token("cancelled closure")] in try await queue.run { token.use() } }
             await eventually("it does not wait") { queue.operationCount == 1 }
             for operation in queue.operations { tracker.track(operation) }
             task.cancel()
@@ -118,29 +88,27 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    @Test("Cancelling the operation that has the place throws the reason", arguments: [nil, TestError.reason])
-    func operations(reason: TestError?) async throws {
+    @Test(
+        "Cancelling or finishing the operation that has the place before its turn throws the reason or the error",
+        arguments: [nil, TestError.reason], [false, true])
+    func beforeTheTurn(error: TestError?, isFinished: Bool) async throws {
         let (log, queue) = (EventLog(), OperationQueue.suspended())
         let task = Task { try await queue.run(name: "waiting") { log.add("closure") } }
         await eventually("it does not wait") { queue.operationCount == 1 }
-        let place = queue.operations.first as? AsyncOperation
-        if let reason { place?.cancel(withError: reason) } else { queue.cancelAllOperations() }
-        let expected = reason.map(text) ?? "cancelled"
+        let place = try #require(queue.operations.first as? AsyncOperation)
+        if isFinished {
+            place.finish(withError: error)
+            queue.isSuspended = false
+        } else if let error {
+            place.cancel(withError: error)
+        } else {
+            queue.cancelAllOperations()
+        }
+        let expected = error.map(text) ?? "cancelled"
         #expect(await text(task.result.failure) == expected && !task.isCancelled)
         queue.isSuspended = false
-        try? await place?.finished()
-        #expect(text(place?.error) == expected && log.events.isEmpty)
-    }
-
-    @Test("Finishing the operation before its turn makes the call throw then", arguments: [nil, TestError.first])
-    func finishedBeforeTheTurn(given: TestError?) async {
-        let (log, queue) = (EventLog(), OperationQueue.suspended())
-        let task = Task { try await queue.run { log.add("closure") } }
-        await eventually("it does not wait") { queue.operationCount == 1 }
-        (queue.operations.first as? AsyncOperation)?.finish(withError: given)
-        queue.isSuspended = false
-        #expect(await text(task.result.failure) == given.map(text) ?? "cancelled")
-        #expect(log.events.isEmpty)
+        try? await place.finished()
+        #expect(text(place.error) == (isFinished ? text(error) : expected) && log.events.isEmpty)
     }
 
     @Test("After its turn, the cancellation of the operation does not reach the closure") func tooLate() async throws {
@@ -153,12 +121,12 @@ import OperationKitTestSupport
         #expect(answer == "goes on")
     }
 
-    @Test("Finishing the operation of a closure sets its outcome, not its place", arguments: [nil, TestError.second])
+    @Test(
+        "A closure keeps its place until it is over; finishing its operation sets only the outcome of that",
+        arguments: [nil, TestError.second])
     func finishedDuringTheClosure(given: TestError?) async throws {
-        let log = EventLog()
-        let queue = OperationQueue.serial(name: "serial")
-        let next = ScriptedOperation.logged(log)
-        let place = Shared<AsyncOperation?>(nil)
+        let (log, queue) = (EventLog(), OperationQueue.serial(name: "serial"))
+        let (next, place) = (ScriptedOperation.logged(log), Shared<AsyncOperation?>(nil))
         let result = try await queue.run(name: "closure") {
             let operation = try #require(queue.operations.first as? AsyncOperation)
             place.value = operation
@@ -169,12 +137,13 @@ import OperationKitTestSupport
             #expect(operation.isExecuting && !operation.isFinished && operation.error == nil)
             await Task.yield()
             #expect(queue.operations.map(\.isExecuting) == [true, false])
+            #expect(queue.operations.map(\.name) == ["closure", nil])
             log.add("closure ends")
             return 1
         }
         #expect(result == 1)
         try await next.finished()
-        #expect(log.events.first == "closure ends")
+        #expect(log.events == ["closure ends", "main", "asyncCompletionBlock success"])
         #expect(place.value?.isFinished == true && place.value?.error as? TestError == given)
         await #expect(throws: TestError.first) {
             try await queue.run {

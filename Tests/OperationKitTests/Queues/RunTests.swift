@@ -15,22 +15,6 @@ import OperationKitTestSupport
 
     private static func typeName<Value>(_ value: Value) -> String { "\(Value.self)" }
 
-    @Test("The error is thrown")
-    func error() async {
-        let queue = OperationQueue()
-        await #expect(throws: TestError.first) { try await queue.run(ThrowingBlockOperation { throw TestError.first }) }
-        await #expect(throws: TestError.first) { try await queue.run(TaskOperation<Int> { throw TestError.first }) }
-        await #expect(throws: TestError.first) { try await queue.run { throw TestError.first } }
-    }
-
-    @Test("A timeout is that of the operation") func timeout() async {
-        let (operation, clock) = (ScriptedOperation.stoppable(), ManualClock())
-        operation.clock = clock
-        let task = Task { try await OperationQueue().run(operation, timeout: .seconds(1)) }
-        await clock.pass(.seconds(1))
-        await #expect(throws: OperationTimeoutError.self) { try await task.value }
-    }
-
     @Test("A dependency may finish while the queue asks whether the operation is ready")
     func aDependencyThatFinishesDuringTheAdditionIsNoticed() async throws {
         let (dependency, isFirst) = (ScriptedOperation.idle(), Shared(true))
@@ -47,29 +31,21 @@ import OperationKitTestSupport
 
     @Test("An operation that was started, or is on the queue, is rejected by name and left alone, also with others")
     func started() async throws {
-        let log = EventLog()
-        let queue = OperationQueue()
-        let (finished, typed, plain) = (
-            ScriptedOperation("finished"), TaskOperation(name: "typed") { 1 }, BlockOperation {}
-        )
-        plain.name = "plain"
+        let (log, queue, fresh) = (EventLog(), OperationQueue(), ScriptedOperation("fresh"))
+        let (typed, plain) = (TaskOperation(name: "typed") { 1 }, ChildKind.block.make("plain") {})
         let (executing, present) = (ScriptedOperation.logged(log) { _ in }, ScriptedOperation.idle("present"))
         executing.name = "executing"
-        for operation in [finished, typed, plain] { await Start.byHand(operation) }
+        for operation in [typed, plain] { await Start.byHand(operation) }
         executing.start()
         queue.addOperation(present)
-        let fresh = ScriptedOperation("fresh")
-        for operation in [finished, typed, plain, executing, present] {
+        for operation in [typed, plain, executing, present] {
             let error = OperationQueueError.cannotBeAdded(operation: operation.name ?? "")
             if operation !== present { await #expect(throws: error) { try await queue.run(operation) } }
             await #expect(throws: error) { try await queue.run([fresh, operation]) }
         }
-        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "typed")) {
-            _ = try await queue.run(typed)
-        }
-        await #expect(throws: OperationQueueError.givenTwice(operation: "fresh")) {
-            try await queue.run([fresh, fresh])
-        }
+        await #expect(throws: OperationQueueError.cannotBeAdded(operation: "typed")) { _ = try await queue.run(typed) }
+        let twice = OperationQueueError.givenTwice(operation: "fresh")
+        await #expect(throws: twice) { try await queue.run([fresh, fresh]) }
         #expect(queue.operations == [present] && executing.isExecuting && !executing.isCancelled)
         executing.finish()
         present.finish()
@@ -82,49 +58,37 @@ import OperationKitTestSupport
 @Suite("OperationQueue.run with several operations", .hangGuard) struct RunOperationsTests {
     @Test("Operations of all classes run by the limit and the dependencies, and the call returns after the last one")
     func everyClass() async throws {
-        let log = EventLog()
-        let queue = OperationQueue.serial(name: "serial")
-        let operations: [Operation] = [
-            BlockOperation { log.add("block") }, ThrowingBlockOperation { log.add("throwing") },
-            TaskOperation { log.add("task") }, CompoundOperation(operations: [BlockOperation { log.add("child") }]),
-        ]
+        let (log, queue) = (EventLog(), OperationQueue.serial(name: "serial"))
+        let operations = ChildKind.allCases.map { kind in kind.make { log.add("\(kind)") } }
         operations[0].addDependency(operations[2])
         try await queue.run(operations)
-        log.add("returned \(operations.allSatisfy(\.isFinished))")
-        #expect(log.events.last == "returned true")
-        #expect(Set(log.events) == ["block", "throwing", "task", "child", "returned true"])
-        #expect(log.events.firstIndex(of: "task")! < log.events.firstIndex(of: "block")!)
+        #expect(operations.allSatisfy { $0.isFinished })
+        #expect(Set(log.events) == Set(ChildKind.allCases.map { "\($0)" }))
+        #expect(log.events.firstIndex(of: "asynchronous")! < log.events.firstIndex(of: "block")!)
     }
 
     @Test("Any sequence of operations of any class is taken, an empty one too") func sequences() async throws {
-        let queue = OperationQueue()
-        let tasks = (0..<3).map { number in TaskOperation { number } }
+        let (queue, tasks) = (OperationQueue(), (0..<3).map { number in TaskOperation { number } })
         try await queue.run(tasks)
         #expect(tasks.map(\.output) == [0, 1, 2])
         try await queue.run((0..<3).lazy.map { _ in BlockOperation {} })
-        try await queue.run([BlockOperation {}, TaskOperation { 1 }])
-        try await queue.run([Operation]())
         queue.isSuspended = true
         try await queue.run(CollectionOfOne<Operation>(BlockOperation {}).dropFirst())
     }
 
     @Test("All failures are thrown together, in the order given, and keep no other operation from running")
     func failures() async throws {
-        let log = EventLog()
-        let queue = OperationQueue.serial(name: "uploads")
-        let nested = CompoundOperation(
-            name: "nested", operations: [ThrowingBlockOperation(name: "inner") { throw TestError.second }])
+        let (log, queue) = (EventLog(), OperationQueue.serial(name: "uploads"))
+        let inner = ThrowingBlockOperation(name: "inner") { throw TestError.second }
         let operations: [Operation] = [
-            nested, ThrowingBlockOperation(name: "first") { throw TestError.first }, BlockOperation { log.add("ran") },
+            CompoundOperation(name: "nested", operations: [inner]),
+            ThrowingBlockOperation(name: "first") { throw TestError.first }, BlockOperation { log.add("ran") },
         ]
         let error = await #expect(throws: CompoundOperationError.self) { try await queue.run(operations) }
-        #expect(brief(error) == "uploads failed [0 nested, 1 first]")
+        #expect(brief(error) == "uploads failed [0 nested, 1 first]" && log.events == ["ran"])
         #expect((error?.leafErrors ?? []).map { text($0) } == ["second", "first"])
-        #expect(log.events == ["ran"])
-        #expect(
-            error?.localizedDescription.hasPrefix("“uploads”: 2 of 3 operations failed: “nested”: 1 of 1 operation")
-                == true,
-            "\(error?.localizedDescription ?? "")")
+        let sentence = error?.localizedDescription ?? ""
+        #expect(sentence.hasPrefix("“uploads”: 2 of 3 operations failed: “nested”: 1 of 1 operation"), "\(sentence)")
     }
 
     @Test("A child that is on the private queue of its composite is an error when that queue is to run it")
@@ -138,30 +102,21 @@ import OperationKitTestSupport
         await eventually("the child has not run") { child.isFinished }
     }
 
-    @Test("Cancelling the task cancels all, and the call returns when they have ended") func task() async {
-        let queue = OperationQueue.serial(name: "queue")
-        let (work, waiting) = (HeldWork(), ScriptedOperation())
+    @Test(
+        "Cancelling the task cancels all, and the call returns when they have ended: with success if they succeed",
+        arguments: [false, true])
+    func task(allSucceed: Bool) async {
+        let (queue, work, waiting) = (OperationQueue.serial(name: "queue"), HeldWork(), ScriptedOperation())
         let failed = ThrowingBlockOperation(name: "failed") { throw TestError.first }
-        let running = BlockOperation { work() }
-        let task = Task { try await queue.run([failed, running, waiting]) }
+        let running = ThrowingBlockOperation { work() }
+        let task = Task { try await queue.run(allSucceed ? [running] : [failed, running, waiting]) }
         await work.begun.opened()
         task.cancel()
-        await eventually("they were not cancelled") { running.isCancelled && waiting.isCancelled }
+        await eventually("they were not cancelled") { running.isCancelled && (allSucceed || waiting.isCancelled) }
         #expect(!waiting.isFinished)
         work.mayEnd.open()
-        #expect(brief(await task.result.failure) == "queue cancelled [0 failed]")
+        #expect(brief(await task.result.failure) == (allSucceed ? "success" : "queue cancelled [0 failed]"))
         #expect(running.isFinished)
-    }
-
-    @Test("Operations that succeed although they are cancelled are a success of the call") func tooLate() async throws {
-        let work = HeldWork()
-        let operation = ThrowingBlockOperation { work() }
-        let task = Task { try await OperationQueue().run([operation]) }
-        await work.begun.opened()
-        task.cancel()
-        await eventually("it is not cancelled") { operation.isCancelled }
-        work.mayEnd.open()
-        try await task.value
     }
 
     @Test("An error that was given before is thrown, also in a cancelled task, as the operation will end with it")
@@ -184,20 +139,16 @@ import OperationKitTestSupport
         queue.isSuspended = false
     }
 
-    @Test("Operations that are cancelled on the queue are no failures, and no success of the call")
+    @Test("Operations that were cancelled are no failures, and no success of the call")
     func operations() async {
         let queue = OperationQueue.serial(name: "queue")
-        queue.isSuspended = true
-        let operations = [ScriptedOperation(), ScriptedOperation()]
-        let task = Task { try await queue.run(operations) }
-        await eventually("they are not on the queue") { queue.operationCount == 2 }
-        queue.cancelAllOperations()
-        queue.isSuspended = false
-        #expect(brief(await task.result.failure) == "queue cancelled []")
-        let cancelled = ScriptedOperation()
-        cancelled.cancel()
-        let failing = ScriptedOperation("failing") { $0.finish(withError: TestError.first) }
-        let error = await #expect(throws: CompoundOperationError.self) { try await queue.run([cancelled, failing]) }
-        #expect(brief(error) == "queue failed [1 failing]")
+        let cancelled = [ScriptedOperation(), ScriptedOperation()]
+        for operation in cancelled { operation.cancel() }
+        let error = await #expect(throws: CompoundOperationError.self) { try await queue.run(cancelled) }
+        #expect(brief(error) == "queue cancelled []")
+        let operations = [ScriptedOperation(), ScriptedOperation("failing") { $0.finish(withError: TestError.first) }]
+        operations[0].cancel()
+        let failure = await #expect(throws: CompoundOperationError.self) { try await queue.run(operations) }
+        #expect(brief(failure) == "queue failed [1 failing]")
     }
 }
