@@ -13,26 +13,13 @@ struct CodeBlock: Equatable {
     /// Whether it is a package manifest, which is compiled against the package manager's library.
     var isManifest: Bool { code.contains("import PackageDescription") }
 
-    /// The blocks of a Markdown document.
-    static func blocks(ofMarkdown text: String, file: String) -> [CodeBlock] {
-        blocks(of: lines(of: text), file: file)
-    }
-
-    /// The blocks in the `///` comments of a source file.
-    static func blocks(ofSource text: String, file: String) -> [CodeBlock] {
-        let lines = lines(of: text).map { line -> String? in
+    /// The blocks of a Markdown document, or in the `///` comments of a source file. Outside of these no block goes on.
+    static func blocks(of text: String, file: String) -> [CodeBlock] {
+        let lines = text.components(separatedBy: "\n").map { line -> String? in
+            if !file.hasSuffix(".swift") { return line }
             let comment = line.drop { $0 == " " }
             return comment.hasPrefix("///") ? String(comment.dropFirst(3)) : nil
         }
-        return blocks(of: lines, file: file)
-    }
-
-    private static func lines(of text: String) -> [String] {
-        text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    }
-
-    /// The blocks in the lines of a file. A line is `nil` outside of comments, where no block goes on.
-    private static func blocks(of lines: [String?], file: String) -> [CodeBlock] {
         var blocks: [CodeBlock] = []
         var open: (fence: String, indentation: Int, language: String, line: Int, code: [String])?
         func close(_ isClosed: Bool) {

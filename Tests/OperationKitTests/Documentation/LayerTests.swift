@@ -30,26 +30,22 @@ import Testing
         /// Relative to the library.
         let path: String
         let layer: String
-        private let lines: [Substring]
+        /// The types that it declares at top level, for other sources to use.
+        let declaredTypes: [String]
+        /// All identifiers and keywords.
+        let words: Set<String>
 
         init(_ file: String) throws {
             path = String(file.dropFirst(folder.count + 1))
             layer = String(path.prefix { $0 != "/" })
-            lines = try Repository.text(file).split(separator: "\n").map { line in
-                line.firstRange(of: "//").map { line[..<$0.lowerBound] } ?? line
-            }
-        }
-
-        /// The types that it declares at top level, for other sources to use.
-        var declaredTypes: [String] {
+            let lines = try Repository.text(file).components(separatedBy: "\n")
+                .map { $0.components(separatedBy: "//")[0] }
             let declaration =
                 /^(?:@\w+ )*(?:(?:public|open|final|indirect) )*(?:class|struct|enum|protocol|actor|typealias) (\w+)/
-            return lines.compactMap { $0.firstMatch(of: declaration).map { String($0.1) } }
-        }
-
-        /// All identifiers and keywords.
-        var words: Set<String> {
-            Set(lines.flatMap { $0.split { !$0.isLetter && !$0.isNumber && $0 != "_" } }.map(String.init))
+            declaredTypes = lines.filter { $0.first != " " }
+                .compactMap { $0.firstMatch(of: declaration).map { String($0.1) } }
+            let characters = CharacterSet.alphanumerics.union(["_"]).inverted
+            words = Set(lines.flatMap { $0.components(separatedBy: characters) })
         }
     }
 }

@@ -5,7 +5,7 @@ struct RepositoryTests {
     @Test("No file is longer than 350 lines", arguments: ["Sources", "Examples", "Tests"])
     func lengthOfFiles(folder: String) throws {
         for file in Repository.files(in: folder, endingWith: ".swift") {
-            let lines = try Repository.text(file).split(separator: "\n", omittingEmptySubsequences: false).count - 1
+            let lines = try Repository.text(file).utf8.count { $0 == 10 }
             #expect(lines <= 350, "\(file) has \(lines) lines.")
         }
     }
@@ -14,24 +14,27 @@ struct RepositoryTests {
         var places: [String: String] = [:]
         for file in Repository.files(in: "Tests", endingWith: ".swift") {
             let text = try Repository.text(file)
-            let sentences = Self.tests(inSource: text)
-            let count = text.split(separator: "\n").count { $0.drop { $0 == " " }.hasPrefix("@Test") }
+            let sentences = Self.sentences(in: text)
+            let count = text.utf8.split(separator: 10).count { $0.drop { $0 == 32 }.starts(with: "@Test".utf8) }
             #expect(sentences.count == count, "\(file) has \(count) tests and \(sentences.count) sentences.")
             for sentence in sentences {
-                if !sentence.contains(" ") || sentence.hasSuffix(".") {
-                    Issue.record("\(file): “\(sentence)” is no sentence, or has a final period.")
-                }
-                if let other = places.updateValue(file, forKey: sentence) {
-                    Issue.record("\(file) and \(other) have the same sentence: \(sentence)")
-                }
+                let isSentence = sentence.contains(" ") && !sentence.hasSuffix(".")
+                #expect(isSentence, "\(file): “\(sentence)” is no sentence, or has a final period.")
+                let other = places.updateValue(file, forKey: sentence)
+                #expect(other == nil, "\(file) and \(other ?? "") have the same sentence: \(sentence)")
             }
         }
         #expect(places.count > 500)
     }
 
-    /// The sentences of all tests in a Swift file.
-    private static func tests(inSource text: String) -> [String] {
-        text.matches(of: /@Test\(\s*"((?:[^"\\]|\\.)*)"/).map { String($0.1.replacing(/\\(.)/) { $0.1 }) }
+    /// The sentences of all tests in a Swift file: the literals that come first in their attributes.
+    private static func sentences(in text: String) -> [String] {
+        text.components(separatedBy: "@" + "Test(").dropFirst().compactMap { rest in
+            let literal = rest.drop(while: \.isWhitespace)
+            if literal.first != "\"" { return nil }
+            let text = literal.dropFirst().prefix(500).replacingOccurrences(of: "\\\"", with: "”")
+            return text.components(separatedBy: "\"")[0]
+        }
     }
 
     @Test("The life cycle imports nothing") func lifeCycleImports() throws {
@@ -69,6 +72,30 @@ struct RepositoryTests {
         for link in try Repository.text(document).matches(of: /\]\(([^)#:]+)\)/) {
             let target = Repository.root.appendingPathComponent(String(link.1))
             #expect(FileManager.default.fileExists(atPath: target.path), "\(document) links to \(link.1).")
+        }
+    }
+}
+
+/// The files of the package, as they are on disk.
+enum Repository {
+    static let root = BuildProducts.repository
+
+    static func text(_ path: String) throws -> String {
+        String(decoding: try Data(contentsOf: root.appendingPathComponent(path)), as: UTF8.self)
+    }
+
+    /// The files below a folder whose names end so, in alphabetical order. All paths are relative to the package.
+    static func files(in folder: String, endingWith ending: String) -> [String] {
+        let files = FileManager.default.enumerator(atPath: root.appendingPathComponent(folder).path)
+        return (files?.compactMap { $0 as? String } ?? []).filter { $0.hasSuffix(ending) }.sorted()
+            .map { "\(folder)/\($0)" }
+    }
+
+    /// All blocks of Swift that a reader may copy.
+    static func codeBlocks() throws -> [CodeBlock] {
+        let documents = ["README.md", "CHANGELOG.md"] + files(in: "Sources", endingWith: ".md")
+        return try (documents + files(in: "Sources", endingWith: ".swift")).flatMap { file in
+            CodeBlock.blocks(of: try text(file), file: file)
         }
     }
 }

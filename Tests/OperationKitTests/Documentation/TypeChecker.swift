@@ -3,32 +3,16 @@ import OperationKitTestSupport
 
 /// Checks code with the compiler, as a user of the library would.
 struct TypeChecker {
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
-    }
-
     /// Where the modules are that were built together with the tests.
     let modules: URL
 
     init() throws {
-        #if os(macOS)
-        final class Marker {}
-        let start = Bundle(for: Marker.self).bundleURL
-        #else
-        guard let start = Bundle.main.executableURL else { throw Failure(description: "The tests have no executable.") }
-        #endif
-        var folder = start.resolvingSymlinksInPath()
-        while folder.path != "/" {
-            folder.deleteLastPathComponent()
-            for candidate in [folder.appendingPathComponent("Modules"), folder] {
-                let module = candidate.appendingPathComponent("OperationKit.swiftmodule")
-                if FileManager.default.fileExists(atPath: module.path) {
-                    modules = candidate
-                    return
-                }
-            }
-        }
-        throw Failure(description: "There is no module OperationKit next to \(start.path).")
+        let products = try BuildProducts.executable("OperationDemo").deletingLastPathComponent()
+        modules = try #require(
+            [products.appendingPathComponent("Modules"), products].first { folder in
+                let module = folder.appendingPathComponent("OperationKit.swiftmodule")
+                return FileManager.default.fileExists(atPath: module.path)
+            })
     }
 
     /// Checks blocks that use the library, in one call.
@@ -41,49 +25,43 @@ struct TypeChecker {
     /// - Returns: The compiler's messages, or `nil` if there is no error, and no warning but that a value is not used.
     /// - Throws: An error, if the compiler could not be run.
     func check(_ blocks: [CodeBlock], languageMode: String = "6", scopeLimit: Int? = nil) async throws -> String? {
-        try await inTemporaryFolder { folder in
-            // All files by one compiler: ten times as fast, and errors in one do not keep it from the others.
-            var arguments = ["-typecheck", "-whole-module-optimization", "-parse-as-library"]
-            arguments += ["-swift-version", languageMode]
-            arguments += ["-module-name", "Documents"]
-            arguments += ["-I", modules.path]
-            for module in ["COperationSupport", "CProcessSupport"] {
-                let folder = BuildProducts.repository.appendingPathComponent("Sources/\(module)/include")
-                arguments += ["-I", folder.path]
-            }
-            if let scopeLimit { arguments += ["-Xfrontend", "-solver-scope-threshold=\(scopeLimit)"] }
-            for (index, block) in blocks.enumerated() {
-                let file = folder.appendingPathComponent("Block\(index).swift")
-                try Data(block.program(number: index).utf8).write(to: file)
-                arguments.append(file.path)
-            }
-            let (status, output) = try await swiftc(arguments, folder: folder)
-            let warnings = output.split(separator: "\n").filter { line in
-                line.contains(": warning: ") && !line.contains("never used")
-            }
-            return status == 0 && warnings.isEmpty ? nil : output
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        // All files by one compiler: ten times as fast, and errors in one do not keep it from the others.
+        var arguments = ["-typecheck", "-whole-module-optimization", "-parse-as-library"]
+        arguments += ["-swift-version", languageMode, "-module-name", "Documents", "-I", modules.path]
+        for module in ["COperationSupport", "CProcessSupport"] {
+            arguments += ["-I", "\(BuildProducts.repository.path)/Sources/\(module)/include"]
         }
+        if let scopeLimit { arguments += ["-Xfrontend", "-solver-scope-threshold=\(scopeLimit)"] }
+        for (index, block) in blocks.enumerated() {
+            arguments.append(try folder.file("Block\(index).swift", block.program(number: index)))
+        }
+        let (status, output) = try await swiftc(arguments, folder: folder)
+        let warnings = output.split(separator: "\n").filter { line in
+            line.contains(": warning: ") && !line.contains("never used")
+        }
+        return status == 0 && warnings.isEmpty ? nil : output
     }
 
     /// Checks a package manifest against the package manager's library, in the version that it asks for.
     ///
     /// - Returns: The compiler's messages, or `nil` if there is no error.
     func check(manifest: CodeBlock) async throws -> String? {
-        try await inTemporaryFolder { folder in
-            let file = folder.appendingPathComponent("Package.swift")
-            let location = "#sourceLocation(file: \"\(manifest.file)\", line: \(manifest.line))"
-            try Data(([location] + manifest.code).joined(separator: "\n").utf8).write(to: file)
-            let version = manifest.code.first?.split(separator: " ").last.map(String.init) ?? ""
-            let arguments = [
-                "-typecheck", "-swift-version", "6", "-package-description-version", version,
-                "-I", try await toolchainLibraries(folder).appendingPathComponent("pm/ManifestAPI").path, file.path,
-            ]
-            let (status, output) = try await swiftc(arguments, folder: folder)
-            return status == 0 ? nil : output
-        }
+        let folder = TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        let location = "#sourceLocation(file: \"\(manifest.file)\", line: \(manifest.line))"
+        let file = try folder.file("Package.swift", ([location] + manifest.code).joined(separator: "\n"))
+        let version = manifest.code.first?.split(separator: " ").last.map(String.init) ?? ""
+        let arguments = [
+            "-typecheck", "-swift-version", "6", "-package-description-version", version,
+            "-I", try await toolchainLibraries(folder).appendingPathComponent("pm/ManifestAPI").path, file,
+        ]
+        let (status, output) = try await swiftc(arguments, folder: folder)
+        return status == 0 ? nil : output
     }
 
-    private func toolchainLibraries(_ folder: URL) async throws -> URL {
+    private func toolchainLibraries(_ folder: TemporaryFolder) async throws -> URL {
         struct Info: Decodable {
             struct Paths: Decodable { let runtimeResourcePath: String }
             let paths: Paths
@@ -93,16 +71,10 @@ struct TypeChecker {
         return URL(fileURLWithPath: info.paths.runtimeResourcePath)
     }
 
-    private func inTemporaryFolder<Value>(_ body: (URL) async throws -> Value) async throws -> Value {
-        let folder = TemporaryFolder()
-        defer { withExtendedLifetime(folder) {} }
-        return try await body(folder.url)
-    }
-
     /// Runs the compiler without blocking a thread. Its output goes to a file, so that no pipe can fill up.
-    private func swiftc(_ arguments: [String], folder: URL) async throws -> (status: Int32, output: String) {
-        let log = folder.appendingPathComponent("output-\(UUID().uuidString)")
-        try Data().write(to: log)
+    private func swiftc(_ arguments: [String], folder: TemporaryFolder) async throws -> (status: Int32, output: String)
+    {
+        let log = URL(fileURLWithPath: try folder.file("output-\(UUID().uuidString)", ""))
         let handle = try FileHandle(forWritingTo: log)
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
