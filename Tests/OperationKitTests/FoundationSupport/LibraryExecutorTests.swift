@@ -6,30 +6,36 @@ import OperationKitTestSupport
 struct LibraryExecutorTests {
     @TaskLocal static var tag = "none"
 
-    @Test("Tasks of the library go on while tasks of users block the pool") func blockedPool() async {
+    @Test("Tasks of the library, and so workflows, go on while tasks of users block the pool") func blockedPool() async
+    {
+        let workflow = WorkflowOperation { flow in
+            for number in 0..<10 { try await flow.run(Step.increment("step").with(input: number)) }
+            try await flow.sleep(for: .milliseconds(1))
+        }
         await onThread {
-            let release = Gate()
+            let (release, done) = (Gate(), Gate())
             for _ in 0..<2 * ProcessInfo.processInfo.activeProcessorCount { Task.detached { block(until: release) } }
-            let done = Gate()
+            workflow.start()
             startLibraryTask {
                 await Task.yield()
                 done.open()
             }
             done.pass()
+            workflow.waitUntilFinished()
             release.open()
         }
+        #expect(workflow.error == nil)
     }
 
     #if os(Linux) || os(macOS)
-    /// In a process of its own, because all tests share the places.
     @Test("Tasks of the library go on while closures of users block all of their places") func blockedPlaces() async {
         await #expect(processExitsWith: .success) {
-            let began = EventLog()
+            let began = Shared(0)
             @Sendable func block(_ count: Int, until release: Gate) -> [Task<Void, Never>] {
                 (0..<count).map { _ in
                     startLibraryTask {
                         try? await runUserClosure {
-                            began.add("closure")
+                            began.change { $0 += 1 }
                             release.pass()
                         }
                     }
@@ -37,7 +43,7 @@ struct LibraryExecutorTests {
             }
             let (first, second) = (Gate(), Gate())
             let blocked = block(100, until: first)
-            await eventually("the closures do not begin") { began.events.count == 64 }
+            await eventually("the closures do not begin") { began.value == 64 }
             // One that waits for its turn ends when it is cancelled, and the closure does not run.
             let waiting = (0..<64).map { _ in
                 startLibraryTask {
@@ -48,10 +54,10 @@ struct LibraryExecutorTests {
             for task in waiting { _ = await task.value }
             first.open()
             for task in blocked { await task.value }
-            #expect(began.events.count == 100)
+            #expect(began.value == 100)
             // All places are free again.
             let others = block(64, until: second)
-            await eventually("a place is lost") { began.events.count == 164 }
+            await eventually("a place is lost") { began.value == 164 }
             second.open()
             for task in others { await task.value }
         }
@@ -82,12 +88,11 @@ struct LibraryExecutorTests {
 
     @Test("Closures of users run on threads of the library, whatever task calls them")
     func threadsOfClosures() async throws {
-        let isCurrent = try await runUserClosure { LibraryExecutor.isCurrent }
-        #expect(isCurrent)
+        #expect(try await runUserClosure { LibraryExecutor.isCurrent })
         #expect(!LibraryExecutor.isCurrent)
         let inTask = startLibraryTask { try? await runUserTask { !LibraryExecutor.isCurrent && !Task.isCancelled } }
         #expect(await inTask.value == true)
-        await #expect(throws: SomeError.self) { try await runUserClosure { throw SomeError() } }
+        await #expect(throws: TestError.first) { try await runUserClosure { throw TestError.first } }
     }
 
     @Test("Tasks of the library inherit nothing") func inheritance() async {
@@ -134,11 +139,9 @@ struct LibraryExecutorTests {
 
     @Test("A blocked thread is joined by none beyond the limit, and jobs begin in the order of their addition")
     func order() async {
-        let (limited, others) = (
-            DedicatedThreads(promptCount: 1, limit: 1), DedicatedThreads(promptCount: 1, limit: 8)
-        )
-        let (log, joined) = (EventLog(), EventLog())
-        let (began, release) = (Gate(), Gate())
+        let limited = DedicatedThreads(promptCount: 1, limit: 1)
+        let others = DedicatedThreads(promptCount: 1, limit: 8)
+        let (log, joined, began, release) = (EventLog(), Shared(0), Gate(), Gate())
         limited.perform {
             began.open()
             release.pass()
@@ -148,16 +151,14 @@ struct LibraryExecutorTests {
         // While these join each other, another thread would have joined the one that is blocked.
         for _ in 0..<8 {
             others.perform {
-                joined.add("joined")
+                joined.change { $0 += 1 }
                 release.pass()
             }
         }
-        await eventually("the threads do not come") { joined.events.count == 8 }
+        await eventually("the threads do not come") { joined.value == 8 }
         #expect(log.events.isEmpty)
         release.open()
         await eventually("the jobs do not end") { log.events.count == 6 }
         #expect(log.events == (0..<6).map { "\($0)" })
     }
 }
-
-private struct SomeError: Error {}
