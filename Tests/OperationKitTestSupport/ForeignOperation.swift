@@ -1,4 +1,3 @@
-import Dispatch
 package import Foundation
 import OperationKit
 
@@ -105,34 +104,31 @@ package enum ChildKind: CaseIterable, Sendable {
 
     /// An operation that runs `work` and then finishes.
     package func make(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) -> Operation {
-        let operation: Operation
-        switch self {
-        case .block:
-            operation = BlockOperation(block: work)
-        case .throwing:
-            operation = ThrowingBlockOperation { work() }
-        case .asynchronous:
-            operation = ScriptedOperation {
-                work()
-                $0.finish()
-            }
-        case .hopping:
-            operation = ScriptedOperation { operation in
-                DispatchQueue.global().async {
+        let operation: Operation =
+            switch self {
+            case .block: BlockOperation(block: work)
+            case .throwing: ThrowingBlockOperation { work() }
+            case .asynchronous:
+                ScriptedOperation {
                     work()
-                    operation.finish()
+                    $0.finish()
                 }
-            }
-        case .foreign:
-            operation = ForeignOperation { operation in
-                DispatchQueue.global().async {
-                    work()
-                    operation.finish()
+            case .hopping:
+                ScriptedOperation { operation in
+                    elsewhere {
+                        work()
+                        operation.finish()
+                    }
                 }
+            case .foreign:
+                ForeignOperation { operation in
+                    elsewhere {
+                        work()
+                        operation.finish()
+                    }
+                }
+            case .compound: CompoundOperation(operations: [BlockOperation(block: work)])
             }
-        case .compound:
-            operation = CompoundOperation(operations: [BlockOperation(block: work)])
-        }
         operation.name = name
         return operation
     }

@@ -3,46 +3,47 @@ import Foundation
 package import OperationKit
 
 /// What the objects under test write down.
-package final class WorkLog: @unchecked Sendable {
-    private let lock = NSLock()
-    private var now = 0
-    package private(set) var most = 0
-    private var seen: [[Int]] = []
-    private var stashed: [@Sendable ((any Error)?) -> Void] = []
+package final class WorkLog: Sendable {
+    package typealias Completion = @Sendable ((any Error)?) -> Void
+
+    private struct State {
+        var units: [[Int]] = []
+        var inFlight = 0
+        var most = 0
+        var kept: [Completion] = []
+    }
+
+    private let state = Shared(State())
 
     package init() {}
 
     /// A unit has begun.
     package func began(_ items: [Int]) {
-        lock.withLock {
-            seen.append(items)
-            now += 1
-            most = max(most, now)
+        state.change {
+            $0.units.append(items)
+            $0.inFlight += 1
+            $0.most = max($0.most, $0.inFlight)
         }
     }
 
-    package func ended() {
-        lock.withLock { now -= 1 }
-    }
+    package func ended() { state.change { $0.inFlight -= 1 } }
 
-    package var units: [[Int]] { lock.withLock { seen } }
-    package var mostInFlight: Int { lock.withLock { most } }
-    package var inFlight: Int { lock.withLock { now } }
+    package var units: [[Int]] { state.value.units }
+    package var mostInFlight: Int { state.value.most }
+    package var inFlight: Int { state.value.inFlight }
 
-    package func keep(_ completion: @escaping @Sendable ((any Error)?) -> Void) {
-        lock.withLock { stashed.append(completion) }
-    }
+    package func keep(_ completion: @escaping Completion) { state.change { $0.kept.append(completion) } }
 
     /// The completions that were kept; none of them if there are fewer than `least`.
-    package func takeKept(atLeast least: Int = 0) -> [@Sendable ((any Error)?) -> Void] {
-        lock.withLock {
-            guard stashed.count >= least else { return [] }
-            defer { stashed = [] }
-            return stashed
+    package func takeKept(atLeast least: Int = 0) -> [Completion] {
+        state.change { state in
+            guard state.kept.count >= least else { return [] }
+            defer { state.kept = [] }
+            return state.kept
         }
     }
 
-    package var keptCount: Int { lock.withLock { stashed.count } }
+    package var keptCount: Int { state.value.kept.count }
 }
 
 /// What a unit does.
@@ -91,19 +92,25 @@ extension Strategy {
     }
 }
 
-package class AsyncNumbers: @unchecked Sendable {
-    package let maxConcurrentOperationCount = 3
+package class CollectionSettings: @unchecked Sendable {
+    package let maxConcurrentOperationCount: Int
     package let batchSize: Int
     package let failurePolicy: FailurePolicy
+
+    package init(_ limit: Int, _ batchSize: Int, _ failurePolicy: FailurePolicy) {
+        (maxConcurrentOperationCount, self.batchSize, self.failurePolicy) = (limit, batchSize, failurePolicy)
+    }
+}
+
+package class AsyncNumbers: CollectionSettings, @unchecked Sendable {
     private let work: @Sendable (Int) async throws -> Void
 
     /// Creates an object whose work is done with each item, and with the first one of each batch.
     package init(
         _ failurePolicy: FailurePolicy, batchSize: Int = 1, _ work: @escaping @Sendable (Int) async throws -> Void
     ) {
-        self.batchSize = batchSize
-        self.failurePolicy = failurePolicy
         self.work = work
+        super.init(3, batchSize, failurePolicy)
     }
 
     package func performOperation(onItem item: Int) async throws { try await work(item) }
@@ -120,19 +127,12 @@ package final class AsyncSequentialBatches: AsyncNumbers, SequentialBatchOperati
 {}
 
 /// What the four have in common. Only one word differs between their declarations.
-package class Numbers: @unchecked Sendable {
-    package let maxConcurrentOperationCount: Int
-    package let batchSize: Int
-    package let failurePolicy: FailurePolicy
-    package let work: Work
+package class Numbers: CollectionSettings, @unchecked Sendable {
+    private let work: Work
 
-    package init(
-        _ limit: Int, _ batchSize: Int, _ failurePolicy: FailurePolicy, _ work: @escaping Work
-    ) {
-        maxConcurrentOperationCount = limit
-        self.batchSize = batchSize
-        self.failurePolicy = failurePolicy
+    package init(_ limit: Int, _ batchSize: Int, _ failurePolicy: FailurePolicy, _ work: @escaping Work) {
         self.work = work
+        super.init(limit, batchSize, failurePolicy)
     }
 
     package func performOperation(onItem item: Int, completion: @escaping @Sendable ((any Error)?) -> Void) {
@@ -170,13 +170,24 @@ extension CollectionOperation {
         let calls = Shared(0)
         let errors = await withCheckedContinuation { continuation in
             performOperation(on: collection) { errors in
-                let isFirst = calls.change {
-                    $0 += 1
-                    return $0 == 1
-                }
-                if isFirst { continuation.resume(returning: errors) }
+                if calls.increment() == 1 { continuation.resume(returning: errors) }
             }
         }
         return (errors, calls.value)
+    }
+}
+
+/// A sequence whose items come from a closure, which is called for each with its index.
+package struct Reads: Sequence, IteratorProtocol, Sendable {
+    private let read: @Sendable (_ index: Int) -> Int?
+    private var index = 0
+
+    package init(_ read: @escaping @Sendable (_ index: Int) -> Int?) {
+        self.read = read
+    }
+
+    package mutating func next() -> Int? {
+        defer { index += 1 }
+        return read(index)
     }
 }
