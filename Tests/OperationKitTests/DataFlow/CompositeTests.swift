@@ -166,19 +166,16 @@ import OperationKitTestSupport
 
     @Test("Work that its closure makes while it is cancelled does not begin, and ends", arguments: Kind.ofClosures)
     func cancelledWhileMaking(kind: Kind) async {
-        let log = EventLog()
+        let (log, source, holder) = (EventLog(), ScriptedOperation.idle(), Shared<IOOperation<Void, Int>?>(nil))
         let work = Self.logging(log)
-        let source = ScriptedOperation.idle()
         work.addDependency(source)
         work.asyncCompletionBlock = { log.add(text($0)) }
-        let holder = Shared<IOOperation<Void, Int>?>(nil)
         let composite = kind.make {
-            holder.value?.cancel()
+            holder.change { $0.take() }?.cancel()
             return work
         }
         holder.value = composite
         await Start.onBusyQueue(composite)
-        holder.value = nil
         #expect(composite.error?.isCancellation == true && work.isFinished && log.events == ["cancelled"])
         source.start()
         source.finish()

@@ -98,15 +98,4 @@ import OperationKitTestSupport
         #expect(log.events == (isCancelled ? [] : ["true, true"]) && step.output == (isCancelled ? nil : 1))
         #expect(await text(Task { try await step.value }.result.failure) == (isCancelled ? "reason" : "success"))
     }
-
-    @Test("An operation, its input and its output are released after the end") func releases() async {
-        let tracker = LeakTracker()
-        typealias Token = LeakTracker.Token
-        do {
-            let step = Step<Token, Token> { step, _ in step.finish(with: tracker.token("output")) }
-            await Start.onSuspendedQueue(tracker.track(step).with(input: tracker.token("input")))
-            #expect(step.output != nil)
-        }
-        await tracker.expectAllReleased()
-    }
 }

@@ -69,32 +69,26 @@ import OperationKitTestSupport
 @Suite("The step that ended a chain", .hangGuard) struct FailedStepTests {
     @Test("A chain with an outcome from outside names no step that fails later", arguments: [false, true], 0..<4)
     func failedStep(isWaterfall: Bool, index: Int) async throws {
-        let step = ManualOperation<Int, Int>(name: "step", ignoresCancellation: true)
+        let (step, seen) = (ManualOperation<Int, Int>(name: "step", ignoresCancellation: true), Shared(false))
         let chain = isWaterfall ? Waterfall<Int, Int>().thenRun { step.with(input: $0) } : nil
         let macro = isWaterfall ? nil : MacroOperation(step)
         let whole: IOOperation<Int, Int> = try #require(chain ?? macro)
-        var failedStep: SuboperationError? { chain?.failedStep ?? macro?.failedStep }
-        let seen = Shared<SuboperationError?>(nil)
         whole.asyncCompletionBlock = { [weak chain, weak macro] _ in
-            seen.value = chain?.failedStep ?? macro?.failedStep
+            seen.value = (chain?.failedStep ?? macro?.failedStep)?.name == "step"
         }
-        whole.input = 1
-        whole.start()
+        whole.with(input: 1).start()
         await step.started()
         switch index {
         case 0: whole.finish(with: 5)
         case 1: whole.finish(withError: TestError.second)
         case 2: whole.cancel()
-        default: #expect(failedStep == nil)
+        default: #expect(chain?.failedStep ?? macro?.failedStep == nil)
         }
         step.finish(withError: TestError.first)
         try? await whole.finished()
-        #expect((failedStep?.name == "step") == (index >= 2) && (seen.value?.name == "step") == (index >= 2))
-        switch index {
-        case 0: #expect(whole.output == 5 && whole.error == nil)
-        case 1: #expect(whole.error as? TestError == .second)
-        default: #expect(whole.error as? TestError == .first)
-        }
+        #expect((chain?.failedStep ?? macro?.failedStep)?.name == (index >= 2 ? "step" : nil))
+        #expect(seen.value == (index >= 2) && whole.output == (index == 0 ? 5 : nil))
+        #expect(text(whole.error) == ["success", "second", "first", "first"][index])
     }
 }
 

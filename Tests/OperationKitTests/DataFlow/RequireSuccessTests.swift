@@ -3,14 +3,6 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("requireSuccess", .hangGuard) struct RequireSuccessTests {
-    @Test("Without `requireSuccess(of:)` what depends on a failed operation runs") func notRequired() async {
-        let failing = ScriptedOperation { $0.finish(withError: TestError.first) }
-        let dependent = AsyncOperation()
-        dependent.addDependency(failing)
-        await runAll([failing, dependent])
-        #expect(dependent.isFinished && dependent.error == nil)
-    }
-
     @Test(
         "What requires the success of another operation runs after that, and not if that was cancelled",
         arguments: ChildKind.allCases, [false, true])

@@ -53,12 +53,11 @@ import OperationKitTestSupport
     #endif
 
     @Test("The operation of a job goes on while its waterfall is suspended") func suspendedOperation() async throws {
-        let (began, done) = (Gate(), Gate())
-        let step = Step<Void, Int> { _, _ in began.open() }
+        let (step, done) = (ManualOperation<Void, Int>(), Gate())
         step.asyncCompletionBlock = { _ in done.open() }
         let waterfall = Waterfall<Int, Int>().thenRun { _ in step }.then { $0 + 1 }.with(input: 0)
         waterfall.start()
-        await began.opened()
+        await step.started()
         waterfall.suspend()
         step.finish(with: 1)
         await done.opened()
@@ -80,15 +79,14 @@ import OperationKitTestSupport
     @Test("Cancelling a waterfall cancels the task of an asynchronous job, and the waterfall ends after that")
     func asynchronousCancellation() async {
         let (began, cancelled, gate) = (Gate(), Gate(), Gate())
-        let waterfall = Waterfall<Int, Int>()
-            .thenAwait { input -> Int in
-                began.open()
-                do { try await cancellation() } catch { cancelled.open() }
-                await gate.openedDespiteCancellation()
-                throw CancellationError()
-            }
-            .then { $0 + 1 }
-        waterfall.with(input: 1).start()
+        let waterfall = Waterfall<Void, Void>().thenAwait(to: Int.self) {
+            began.open()
+            try? await cancellation()
+            cancelled.open()
+            await gate.openedDespiteCancellation()
+            throw CancellationError()
+        }
+        waterfall.start()
         await began.opened()
         #expect(waterfall.debugDescription.contains("“job 0”: executing"))
         waterfall.cancel(withError: TestError.reason)
@@ -98,21 +96,9 @@ import OperationKitTestSupport
         await #expect(throws: TestError.reason) { try await waterfall.value }
     }
 
-    /// Finishes the operation of a job, when it is told to.
-    private final class Finishing: OperationObserver {
-        private let running = Shared<AsyncOperation?>(nil)
-
-        func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-            if case .running = event.kind, event.name == "slow" { running.value = operation }
-        }
-
-        func finish() { exchange(&running.value, with: nil)?.finish(withError: TestError.first) }
-    }
-
     @Test("A job that goes on when other code has finished its operation may return when its waterfall is gone")
     func jobAfterTheWaterfall() async {
-        let (began, mayReturn) = (Gate(), Gate())
-        let (leaks, job) = (LeakTracker(), LeakTracker())
+        let (began, mayReturn, leaks, job) = (Gate(), Gate(), LeakTracker(), LeakTracker())
         do {
             let captured = job.track(ScriptedOperation())
             let waterfall = leaks.track(
@@ -121,11 +107,14 @@ import OperationKitTestSupport
                     await mayReturn.openedDespiteCancellation()
                     return captured.isFinished
                 })
-            let observer = Finishing()
-            waterfall.addObserver(observer)
+            let running = Shared<AsyncOperation?>(nil)
+            waterfall.addObserver(
+                EventRecorder { operation, event in
+                    if event.isRunning, event.name == "slow" { running.value = operation }
+                })
             waterfall.start()
             await began.opened()
-            observer.finish()
+            running.change { $0.take() }?.finish(withError: TestError.first)
             await #expect(throws: TestError.first) { try await waterfall.value }
         }
         await leaks.expectAllReleased()

@@ -37,12 +37,8 @@ import OperationKitTestSupport
     @Test("A step that fails and is caught is no failure; one that is not ends the workflow with its error")
     func failures() async {
         let caught = WorkflowOperation { flow in
-            do {
-                try await flow.run(ThrowingBlockOperation { throw TestError.first })
-                return 0
-            } catch TestError.first {
-                return try await flow.run(Self.increment(1))
-            }
+            await #expect(throws: TestError.first) { try await flow.run(Step<Void, Int>.failing()) }
+            return try await flow.run(Self.increment(1))
         }
         await Start.byHand(caught)
         #expect(caught.output == 2 && caught.error == nil)
@@ -50,7 +46,7 @@ import OperationKitTestSupport
         let thrown = WorkflowOperation { flow in
             async let other: Void = flow.run(ScriptedOperation.stoppable())
             do {
-                try await flow.run(ScriptedOperation { $0.finish(withError: TestError.second) })
+                try await flow.run(Step<Void, Int>.failing())
             } catch {
                 log.add("\(error)")
                 throw error
@@ -58,7 +54,7 @@ import OperationKitTestSupport
             try await other
         }
         await Start.byHand(thrown)
-        #expect(thrown.error as? TestError == .second && log.events == ["second"])
+        #expect(thrown.error as? TestError == .first && log.events == ["first"])
     }
 
     @Test("Steps that are cancelled or reused are errors of `run`") func misuse() async throws {
@@ -170,8 +166,7 @@ import OperationKitTestSupport
         let workflow = WorkflowOperation(name: "poll") { flow in
             try await flow.sleep(for: .seconds(2))
             log.add(kept.change { $0.take() }?.waitDescription ?? "awake")
-            try await flow.sleep(for: .zero)
-            try await flow.sleep(for: .seconds(4))
+            for seconds in [0, 4] { try await flow.sleep(for: .seconds(seconds)) }
         }
         kept.value = workflow
         workflow.clock = clock

@@ -9,21 +9,14 @@ import OperationKitTestSupport
             if case .waiting = event.kind { waits.open() }
             log.add("\(event.kind) \(operation.isCancelled) \(operation.isFinished)")
         }
-        let retry = TaskOperation(
-            name: "retry", retry: RetryPolicy(maximumAttempts: 2, backoff: .constant(.nanoseconds(1)), jitter: .none)
-        ) {
-            throw TestError.first
-        }
-        retry.addObserver(observer)
+        let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.nanoseconds(1)), jitter: .none)
+        let retry = observer.observe(TaskOperation(name: "retry", retry: policy) { throw TestError.first })
         retry.addCondition(name: "ready") { _ in
             await waits.opened()
             return .satisfied
         }
-        let compound = CompoundOperation(name: "compound")
-        try compound.addOperation(retry)
-        try? await OperationQueue().run(compound)
-        let cancelled = ScriptedOperation()
-        cancelled.addObserver(observer)
+        try? await OperationQueue().run(CompoundOperation(name: "compound", operations: [retry]))
+        let cancelled = observer.observe(ScriptedOperation())
         cancelled.cancel()
         cancelled.start()
         #expect(
@@ -165,22 +158,6 @@ import OperationKitTestSupport
                 ])
             // It has been released of every operation that it has seen, once the thread that delivered the last event is done.
             await eventually("an operation keeps the observer") { !ObserverList.isObserving }
-        }
-    }
-
-    @Test("Deeply nested composites can be put together and run while all operations are observed")
-    func nestedCost() async {
-        await #expect(processExitsWith: .success) {
-            let (observer, depth) = (EventRecorder(), TestExtent.choose(1_500, long: 20_000))
-            AsyncOperation.addGlobalObserver(observer)
-            let outermost = CompoundOperation(name: "0")
-            _ = try (1..<depth).reduce(outermost) { innermost, depth in
-                let next = CompoundOperation(name: "\(depth)")
-                try innermost.addOperation(next)
-                return next
-            }
-            try await OperationQueue().run(outermost)
-            #expect(observer.events.count { $0.hasSuffix("finished") } == depth)
         }
     }
 

@@ -18,8 +18,7 @@ import OperationKitTestSupport
 
     @Test("Each condition is waited for, in its order, and the operation runs after the last one")
     func conditions() async {
-        let gates = [Gate(), Gate()]
-        let operation = load()
+        let (gates, operation) = ([Gate(), Gate()], load())
         for (number, gate) in gates.enumerated() {
             operation.addCondition(name: "condition \(number)") { _ in
                 await gate.opened()
@@ -28,11 +27,11 @@ import OperationKitTestSupport
         }
         operation.start()
         let waiting = (0...1).map { "evaluating its condition “condition \($0)”" }
-        #expect(events == ["started", waiting[0]])
-        gates[0].open()
-        await occurrence(of: waiting[1])
-        #expect(events == ["started"] + waiting)
-        gates[1].open()
+        for number in 0...1 {
+            await occurrence(of: waiting[number])
+            #expect(events == ["started"] + waiting[...number])
+            gates[number].open()
+        }
         await recorder.end(of: "load")
         #expect(events == ["started"] + waiting + ["running", "finished"])
     }
@@ -89,9 +88,8 @@ import OperationKitTestSupport
 
     @Test("Several resources are waited for together, after the conditions") func severalResources() async {
         let (database, host, gate) = (ExclusiveAccess("database"), ConcurrencyLimit("host", 1), Gate())
-        let holder = EventLog().held("holder", database, host)
+        let (holder, operation) = (EventLog().held("holder", database, host), load())
         holder.start()
-        let operation = load()
         for resource in [database, host] { operation.require(resource) }
         operation.addCondition(name: "online") { _ in
             await gate.opened()
@@ -99,14 +97,11 @@ import OperationKitTestSupport
         }
         operation.start()
         gate.open()
-        await occurrence(of: waitingForDatabase + ", and for the place of “host”")
+        let waiting = waitingForDatabase + ", and for the place of “host”"
+        await occurrence(of: waiting)
         holder.finish()
         await recorder.end(of: "load")
-        #expect(
-            events == [
-                "started", "evaluating its condition “online”", waitingForDatabase + ", and for the place of “host”",
-                "running", "finished",
-            ])
+        #expect(events == ["started", "evaluating its condition “online”", waiting, "running", "finished"])
     }
 
     @Test("An operation that does not come to its work finishes without an event of that") func withoutWork() async {
@@ -255,12 +250,11 @@ import OperationKitTestSupport
         let recorder = EventRecorder { operation, event in
             let states = [
                 operation.isExecuting ? "executing" : nil, operation.isCancelled ? "cancelled" : nil,
-                operation.isFinished ? "finished" : nil, operation.error == nil ? nil : text(operation.error),
+                operation.isFinished ? "finished" : nil, operation.error.map(text),
             ]
             log.add("\(event.kind.line): \(states.compactMap(\.self).joined(separator: ", "))")
         }
         let operation = ScriptedOperation(
-            "load",
             main: {
                 log.add("main")
                 if isCancelledInMain { $0.cancel() }

@@ -236,7 +236,7 @@ private struct StateSpaceExplorer {
         if lifecycle.isPassingGates != passes { violation = "passing gates, or not, at the wrong time" }
         if lifecycle.isWorking != (2...4).contains(rank(lifecycle)) { violation = "working at the wrong time" }
         if lifecycle.isWorking, lifecycle.isBeforeMain != (mainRuns == 0) { violation = "not what main() knows" }
-        if lifecycle.acceptsOutcome != (accepted == nil && rank(lifecycle) < 6) { violation = "accepts what comes late" }
+        if lifecycle.acceptsOutcome != (accepted == nil && rank(lifecycle) < 6) { violation = "accepts the wrong end" }
         if lifecycle.outcome != nil, owed.contains(.marking) { violation = "an outcome that is held back" }
         if rank(lifecycle) == 4, lifecycle.isCancelled, !owed.contains(.marking), hookRuns == 0 {
             violation = "the hook is not called for work that is cancelled"
