@@ -69,6 +69,13 @@ import OperationKitTestSupport
         #expect(process.log.events == [form == .requirement ? "main []" : "main [\"Ada\"]"] && process.error == nil)
     }
 
+    @Test("A value that is not optional is handed over to a property that is") func optionalProperty() async {
+        let (name, process) = (TaskOperation(name: "name") { "Ada" }, Process())
+        process.bind(\.first, to: name, \.displayedName)
+        await runAll([process, name])
+        #expect(process.first == "name")
+    }
+
     @Test("The error of a target wraps that of its source", arguments: Form.allCases, [TestError.first, nil])
     func failedSource(form: Form, failure: TestError?) async {
         // A plain operation has no error.

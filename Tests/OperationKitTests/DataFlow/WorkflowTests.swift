@@ -86,6 +86,25 @@ import OperationKitTestSupport
         await #expect(throws: CancellationError.self) { try await kept.value?.sleep(for: .seconds(100)) }
     }
 
+    @Test("Of two calls that run the same step, and meet while it is added, the second is refused")
+    func sameStep() async throws {
+        let workflow = WorkflowOperation { flow in
+            let (step, refused) = (ReadOperation {}, Gate())
+            step.willRead.value = { [weak step] in
+                guard let step else { return }
+                step.willRead.value = {}
+                Task.detached {
+                    await #expect(throws: CompoundAdditionError.self) { try await flow.run(step) }
+                    refused.open()
+                }
+                refused.pass()
+            }
+            try await flow.run(step)
+            #expect(refused.isOpen)
+        }
+        try await OperationQueue().run(workflow)
+    }
+
     @Test("Two steps run together under a limit of one, one after the other") func limit() async throws {
         let tokens = TokenCount()
         let workflow = WorkflowOperation(maxConcurrentOperationCount: 1) { flow in
