@@ -30,58 +30,41 @@ import OperationKitTestSupport
             let cancelled = BlockOperation {}
             cancelled.cancel()
             let collection = SequentialItems(1, 1, .continueAll) { _, completion in completion(TestError.second) }
-            let operations: [Operation] =
-                ChildKind.allCases.map { $0.make {} } + [
-                    ThrowingBlockOperation { throw TestError.first },
-                    ScriptedOperation(main: { $0.finish(withError: TestError.second) }),
-                    cancelled,
-                    CompoundOperation(operations: [ThrowingBlockOperation { throw TestError.first }]),
-                    collection.makeOperation(on: [1]),
-                    TaskOperation { throw CancellationError() },
-                ]
+            let failing: [Operation] = [
+                ThrowingBlockOperation { throw TestError.first },
+                ScriptedOperation { $0.finish(withError: TestError.second) }, cancelled,
+                TaskOperation { throw CancellationError() },
+                CompoundOperation(operations: [ThrowingBlockOperation { throw TestError.first }]),
+                collection.makeOperation(on: [1]),
+            ]
+            let operations = failing + ChildKind.allCases.map { $0.make {} }
             let errors = await Self.perform(operations, by: coordinator, isAsync: isAsync)
-            #expect(errors.prefix(ChildKind.allCases.count).allSatisfy { $0 == nil })
-            let failures = errors.dropFirst(ChildKind.allCases.count).map { $0 }
-            #expect(failures.prefix(3).map(text) == ["first", "second", "cancelled"])
-            #expect(failures[3] is CompoundOperationError && failures[4] is CompoundOperationError)
-            #expect(text(failures[5]) == "cancelled")
-            #expect(operations.allSatisfy { $0.isFinished })
+            #expect(errors.prefix(4).map(text) == ["first", "second", "cancelled", "cancelled"])
+            #expect(errors[4..<6].allSatisfy { $0 is CompoundOperationError })
+            #expect(errors.dropFirst(6).allSatisfy { $0 == nil } && operations.allSatisfy { $0.isFinished })
         }
     }
 
-    @Test("Sequential means one after the other, in order")
-    func sequential() async {
-        let log = WorkLog()
-        let operations = (0..<50).map { number in
-            ChildKind.allCases[number % ChildKind.allCases.count].make {
-                log.began([number])
-                log.ended()
-            }
-        }
-        _ = await Sequential().performOperations(operations)
-        #expect(log.units == (0..<50).map { [$0] } && log.mostInFlight == 1)
-    }
-
-    @Test("The limit of a parallel coordinator is reached and never exceeded")
-    func limit() async {
-        let (tokens, full) = (TokenCount(), Gate())
-        let operations = (0..<20).map { _ in
-            TaskOperation {
-                let token = tokens.token()
-                if tokens.alive == 4 { full.open() }
-                await full.opened()
-                await Task.yield()
-                withExtendedLifetime(token) {}
-            }
-        }
-        #expect(await Parallel().performOperations(operations).count == 20 && tokens.most == 4)
-    }
-
-    @Test("By default as many run as there are processors, and a failure cancels nothing")
-    func defaults() async {
-        #expect(Defaults().maxConcurrentOperationCount == ProcessInfo.processInfo.activeProcessorCount)
+    @Test("As many run at the same time as the coordinator says, by default as many as there are processors")
+    func limits() async {
         #expect(Defaults().failurePolicy == .continueAll)
-        #expect(Sequential().maxConcurrentOperationCount == 1)
+        for (coordinator, limit) in [
+            (Parallel(), 4), (Sequential(), 1), (Defaults(), ProcessInfo.processInfo.activeProcessorCount),
+        ] as [(any OperationCoordinator, Int)] {
+            let (tokens, full, log) = (TokenCount(), Gate(), EventLog())
+            let operations = (0..<(10 + 2 * limit)).map { number in
+                TaskOperation {
+                    log.add("\(number)")
+                    let token = tokens.token()
+                    if tokens.alive == limit { full.open() }
+                    await full.opened()
+                    await Task.yield()
+                    withExtendedLifetime(token) {}
+                }
+            }
+            #expect(await coordinator.performOperations(operations).count == operations.count && tokens.most == limit)
+            #expect(limit > 1 || log.events == operations.indices.map { "\($0)" }, "Sequential means in order, too")
+        }
     }
 
     @Test("No operations, or an invalid limit, complete immediately")
@@ -124,18 +107,11 @@ import OperationKitTestSupport
         started.finish()
     }
 
-    @Test("Operations that cannot run have the reason in their slots")
-    func cannotRun() async {
-        let (first, second) = (ScriptedOperation("first"), ScriptedOperation("second"))
-        first.addDependency(second)
-        second.addDependency(first)
-        let errors = await Sequential().performOperations([first, second])
-        #expect(errors.count == 2 && errors.allSatisfy { brief($0).contains(" cycle [") })
-    }
-
-    @Test("What is beside an operation of a compound is cancelled and finishes", arguments: [0, 1], [false, true])
-    func anOperationOfACompoundIsLeftAloneAndTheOthersEnd(index: Int, isAsync: Bool) async {
-        let log = EventLog()
+    @Test(
+        "A child of a compound is left alone, and what is beside it is cancelled and finishes, in a cancelled task, too",
+        arguments: [0, 1], ["completion", "await", "cancelled task"])
+    func childOfACompound(index: Int, form: String) async throws {
+        let (log, coordinator, isCancelled) = (EventLog(), Self.coordinators[index], form == "cancelled task")
         let child = ScriptedOperation("child")
         let owner = CompoundOperation(name: "owner", operations: [child])
         let others = ChildKind.allCases.map { kind in
@@ -144,10 +120,14 @@ import OperationKitTestSupport
             return operation
         }
         let operations = [BlockOperation {}, child] + others + [child, AsyncOperation()]
-        let errors = await Self.perform(operations, by: Self.coordinators[index], isAsync: isAsync)
-        let again = operations.count - 2
-        #expect(errors.indices.allSatisfy { $0 == again || errors[$0] is CompoundAdditionError })
-        #expect(errors[again] is CoordinationError)
+        let errors =
+            isCancelled
+            ? try await inCancelledTask { await coordinator.performOperations(operations) }
+            : await Self.perform(operations, by: coordinator, isAsync: form == "await")
+        for (index, error) in errors.enumerated() where index != operations.count - 2 {
+            #expect(isCancelled ? error?.isCancellation == true : error is CompoundAdditionError)
+        }
+        #expect(errors[operations.count - 2] is CoordinationError)
         #expect(!child.isFinished && !child.isCancelled)
         #expect(operations.allSatisfy { $0 === child || ($0.isFinished && $0.isCancelled) })
         await eventually("not all completion blocks were called") { log.events.count == others.count }
@@ -164,19 +144,15 @@ import OperationKitTestSupport
         first.addDependency(second)
         #expect(await Sequential().performOperations([first, second]).allSatisfy { $0 == nil })
         #expect(log.events == ["second", "first"])
-        let failing = ThrowingBlockOperation { throw TestError.first }
-        let errors = await Sequential(failurePolicy: .cancelRemaining)
-            .performOperations([ScriptedOperation(), failing, ScriptedOperation(), BlockOperation {}])
-        #expect(errors.map(text) == ["success", "first", "cancelled", "cancelled"])
-        // Those in flight are cancelled.
         let begun = Gate()
         let running = ScriptedOperation.stoppable { _ in begun.open() }
-        let late = TaskOperation {
+        let failing = TaskOperation {
             await begun.opened()
             throw TestError.second
         }
-        let stopping = Parallel(failurePolicy: .cancelRemaining)
-        #expect(await stopping.performOperations([running, late]).map(text) == ["cancelled", "second"])
+        let stopping = Parallel(maxConcurrentOperationCount: 2, failurePolicy: .cancelRemaining)
+        let errors = await stopping.performOperations([running, failing, BlockOperation {}])
+        #expect(errors.map(text) == ["cancelled", "second", "cancelled"])
     }
 
     @Test("Cancelling the task cancels the operations, and no further one starts", arguments: [0, 1])
@@ -198,57 +174,27 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && !waiting.contains { !$0.isFinished })
     }
 
-    @Test("In a cancelled task no operation starts, and a compound's child is left alone", arguments: [0, 1])
-    func cancelledTaskLeavesTheChildOfACompoundAlone(index: Int) async throws {
-        let log = EventLog()
-        let child = ScriptedOperation("child")
-        let owner = CompoundOperation(name: "owner", operations: [child])
-        let others = ChildKind.allCases.map { $0.make { log.add("work") } }
-        let coordinator = Self.coordinators[index]
-        let errors = try await inCancelledTask { await coordinator.performOperations([child] + others) }
-        #expect(errors.allSatisfy { $0?.isCancellation == true } && !child.isCancelled)
-        #expect(log.events.isEmpty && !others.contains { !$0.isFinished || !$0.isCancelled })
-        withExtendedLifetime(owner) {}
-    }
-
-    @Test("Many operations, or a long chain of them, neither grow the stack nor recurse", arguments: [0, 1])
-    func manyOperations(index: Int) async {
-        for isChain in [false, true] {
-            let count = TestExtent.choose(3_000, long: isChain ? 30_000 : 1_000_000)
+    @Test("A long chain of operations neither grows the stack nor is freed by nested calls, and is released")
+    func longChain() async {
+        let (tracker, count) = (LeakTracker(), TestExtent.choose(3_000, long: 30_000))
+        for coordinator in Self.coordinators {
+            let token = tracker.token("completion")
             await withCheckedContinuation { continuation in
                 // Only the coordinator holds them.
-                Self.coordinators[index].performOperations(Self.operations(count, isChain: isChain)) { errors in
+                coordinator.performOperations(Self.chain(count).map { tracker.track($0) }) { errors in
+                    token.use()
                     #expect(errors.count == count && errors.allSatisfy { $0 == nil })
                     continuation.resume()
                 }
             }
         }
-    }
-
-    private static func operations(_ count: Int, isChain: Bool) -> [Operation] {
-        var operations: [Operation] = []
-        for number in 0..<count {
-            let operation = [BlockOperation(), AsyncOperation(), ThrowingBlockOperation {}][number % 3]
-            if isChain, let last = operations.last { operation.addDependency(last) }
-            operations.append(operation)
-        }
-        return operations
-    }
-
-    @Test("Everything is released", arguments: [0, 1])
-    func release(index: Int) async {
-        let tracker = LeakTracker()
-        do {
-            let token = tracker.token("completion")
-            let operations = ChildKind.allCases.map { tracker.track($0.make {}) }
-            await withCheckedContinuation { continuation in
-                Self.coordinators[index].performOperations(operations) { _ in
-                    token.use()
-                    continuation.resume()
-                }
-            }
-        }
         await tracker.expectAllReleased()
+    }
+
+    private static func chain(_ count: Int) -> [Operation] {
+        let operations = (0..<count).map { [BlockOperation(), AsyncOperation(), ThrowingBlockOperation {}][$0 % 3] }
+        for (operation, next) in zip(operations, operations.dropFirst()) { next.addDependency(operation) }
+        return operations
     }
 }
 
@@ -266,18 +212,6 @@ import OperationKitTestSupport
         }
     }
 
-    private final class MockObject: SequentialOperationCoordinator {
-        private let run: Run
-
-        init(_ run: @escaping Run) {
-            self.run = run
-        }
-
-        func performOperations(_ operations: [Operation], completion: @escaping Completion) {
-            run(operations, completion)
-        }
-    }
-
     private struct Base: ParallelOperationCoordinator {}
 
     @Test("`await` calls a coordinator's own implementation, and not the operations")
@@ -288,11 +222,10 @@ import OperationKitTestSupport
             completion(operations.map { _ in TestError.first })
         }
         let operations = [BlockOperation { log.add("work") }, AsyncOperation()]
-        for coordinator in [Mock(run: run), MockObject(run)] as [any OperationCoordinator] {
-            #expect(await coordinator.performOperations(operations).map(text) == ["first", "first"])
-        }
-        #expect(await Mock(run: run).performOperations(operations).map(text) == ["first", "first"])
-        #expect(log.events == ["2", "2", "2"] && !operations.contains { $0.isFinished })
+        let mock = Mock(run: run)
+        #expect(await mock.performOperations(operations).map(text) == ["first", "first"])
+        #expect(await (mock as any OperationCoordinator).performOperations(operations).map(text) == ["first", "first"])
+        #expect(log.events == ["2", "2"] && !operations.contains { $0.isFinished })
     }
 
     @Test("Only the first call of the completion of a coordinator's own run counts", arguments: Report.allCases)
