@@ -27,17 +27,6 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Failures are reported on threads that may be blocked, not in a task", arguments: Strategy.allCases)
-    func failuresOutsideTasks(strategy: Strategy) async throws {
-        let reports = Shared<[Bool]>([])
-        let operation = strategy.makeAsync(.continueAll) { _ in throw TestError.first }
-        try await operation.performOperation(onEach: [1, 2, 3]) { _ in
-            let isInTask = unsafe withUnsafeCurrentTask { unsafe $0 != nil }
-            reports.change { $0.append(isInTask) }
-        }
-        #expect(!reports.value.isEmpty && !reports.value.contains(true))
-    }
-
     @Test(
         "The first failure cancels items in flight if the policy says so, and what they make of that is their outcome",
         arguments: [Strategy.parallelItems, .parallelBatches], Form.allCases)
@@ -92,6 +81,7 @@ import OperationKitTestSupport
         await cancelled.opened()
         continuation.yield(2)
         #expect(try await task.value.map { text($0.error) } == ["cancelled", "first"] && begun.value == 2)
+        #expect(operation.failures(in: [1], errors: []).isEmpty && operation.clock is ContinuousClock)
     }
 
     @Test(
@@ -137,13 +127,17 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A completion is called outside of tasks, so it may block", arguments: Strategy.allCases)
+    @Test(
+        "Completions are called, and failures reported, outside of tasks, so they may block",
+        arguments: Strategy.allCases)
     func completionOutsideOfTasks(strategy: Strategy) async {
         let operation = strategy.makeAsync { _ in await Task.yield() }
+        let failing = strategy.makeAsync { _ in throw TestError.first }
         let (item, batch) = (
             AsyncParallelItems(.continueAll) { _ in }, AsyncParallelBatches(.continueAll) { _ in throw TestError.first }
         )
         let calls: [(_ completion: @escaping @Sendable () -> Void) -> Void] = [
+            { done in Task { try await failing.performOperation(onEach: [1]) { _ in done() } } },
             { done in operation.performOperation(on: [1]) { _ in done() } },
             { done in operation.performOperation(on: [1, 2, 3, 4]) { _ in done() } },
             { done in item.performOperation(onItem: 1) { if $0 == nil { done() } } },
@@ -155,25 +149,6 @@ import OperationKitTestSupport
             }
             #expect(isOutside)
         }
-    }
-
-    @Test("`failures` pairs items with their errors: what to try again", arguments: Strategy.allCases)
-    func failures(strategy: Strategy) async {
-        let attempts = Shared<[Int: Int]>([:])
-        let operation = strategy.make(batchSize: 2) { items, completion in
-            let isFirst = attempts.change {
-                $0[items[0], default: 0] += 1
-                return $0[items[0]] == 1
-            }
-            completion(isFirst && items[0] % 4 == 0 ? TestError.numbered(items[0]) : nil)
-        }
-        let items = Array(0...8)
-        let failures = operation.failures(in: items, errors: await operation.performOperation(on: items))
-        let expected = strategy.isBatch ? [0, 1, 4, 5, 8] : [0, 4, 8]
-        #expect(failures.map(\.item) == expected && failures.map(\.index) == expected)
-        let retry = failures.map(\.item)
-        #expect(operation.failures(in: retry, errors: await operation.performOperation(on: retry)).isEmpty)
-        #expect(operation.failures(in: retry, errors: []).isEmpty && operation.clock is ContinuousClock)
     }
 
     @Test("A task that starts after the cancellation of its run is cancelled")
@@ -191,30 +166,6 @@ import OperationKitTestSupport
 @Suite("Collection operations over sequences", .serialized, .hangGuard) struct CollectionSequenceTests {
     @TaskLocal static var local = 0
 
-    @Test("Items are read one at a time, by several threads", arguments: Strategy.allCases, [false, true])
-    func oneReader(strategy: Strategy, endsElsewhere: Bool) async throws {
-        let (readers, most, log) = (Shared(0), Shared(0), WorkLog())
-        let operation = strategy.make(limit: 4) { items, completion in
-            log.began(items)
-            let end: @Sendable () -> Void = {
-                log.ended()
-                completion(nil)
-            }
-            if endsElsewhere { elsewhere(end) } else { end() }
-        }
-        let count = 3000
-        let sequence = Reads { index in
-            let now = readers.increment()
-            most.change { $0 = max($0, now) }
-            defer { readers.change { $0 -= 1 } }
-            return index < count ? index : nil
-        }
-        #expect(try await operation.performOperation(onEach: sequence).isEmpty)
-        #expect(most.value == 1 && log.mostInFlight <= strategy.width(4))
-        let items = log.units.map { $0[0] }
-        #expect((strategy.isParallel ? items.sorted() : items) == Array(0..<count))
-    }
-
     @Test("A sequence is read outside of tasks, or in the task of the caller if the method is async")
     func task() async throws {
         let seen = EventLog()
@@ -231,10 +182,13 @@ import OperationKitTestSupport
         #expect(seen.events == Array(repeating: "0 true", count: 8) + ["1 false", "1 false"])
     }
 
-    @Test("The error of the sequence is thrown after what was read before has ended", arguments: Strategy.allCases)
-    func errorOfTheSequence(strategy: Strategy) async {
+    @Test(
+        "The error of the sequence is thrown after what was read before has ended, also if that fails and stops the run",
+        arguments: Strategy.allCases.map { ($0, 5) } + [(.parallelBatches, 1), (.sequentialBatches, 1)])
+    func errorOfTheSequence(strategy: Strategy, count: Int) async {
         let (log, ends, failed) = (WorkLog(), Shared(0), Shared<[Int]>([]))
-        let operation = strategy.make(batchSize: 3) { items, completion in
+        let policy: FailurePolicy = count == 1 ? .cancelRemaining : .continueAll
+        let operation = strategy.make(batchSize: 3, policy: policy) { items, completion in
             log.began(items)
             elsewhere {
                 log.ended()
@@ -242,7 +196,7 @@ import OperationKitTestSupport
             }
         }
         let reads = Reads { index in
-            if index < 5 { return index }
+            if index < count { return index }
             ends.change { $0 += 1 }
             return nil
         }
@@ -251,25 +205,8 @@ import OperationKitTestSupport
                 failed.change { $0.append(failure.item) }
             }
         }
-        #expect(ends.value == 1 && log.inFlight == 0 && failed.value.sorted() == [0, 1, 2, 3, 4])
-        #expect(log.units.sorted { $0[0] < $1[0] } == strategy.units(5, batchSize: 3))
-    }
-
-    @Test(
-        "The error of the sequence is thrown, too, if what was read before it fails and stops the run",
-        arguments: [Strategy.parallelBatches, .sequentialBatches])
-    func failureBeforeTheError(strategy: Strategy) async {
-        let operation = strategy.make(batchSize: 3, policy: .cancelRemaining) { _, completion in
-            completion(TestError.first)
-        }
-        let sequence = AsyncReads(sequence: Reads { $0 < 1 ? $0 : nil }, failure: .reason)
-        let failed = Shared<[Int]>([])
-        await #expect(throws: TestError.reason) {
-            try await operation.performOperation(onEach: sequence) { failure in
-                failed.change { $0.append(failure.item) }
-            }
-        }
-        #expect(failed.value == [0])
+        #expect(ends.value == 1 && log.inFlight == 0 && failed.value.sorted() == Array(0..<count))
+        #expect(log.units.sorted { $0[0] < $1[0] } == strategy.units(count, batchSize: 3))
     }
 
     @Test("After a failure the batch that is being read gets no further item") func failureWhileReading() async throws {

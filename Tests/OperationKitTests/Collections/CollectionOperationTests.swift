@@ -3,12 +3,8 @@ import OperationKitTestSupport
 /// The guarantees of collection operations, in all four strategies and all forms of a run. They block dispatch threads, so
 /// one at a time.
 @Suite("Collection operations", .serialized, .hangGuard) struct CollectionOperationTests {
-    private static let twoForms = [Form.completion, .sequence]
-
     /// An odd first item makes its unit fail.
-    private static func error(of items: [Int]) -> TestError? {
-        items[0] % 2 == 1 ? .numbered(items[0]) : nil
-    }
+    private static func error(of items: [Int]) -> TestError? { items[0] % 2 == 1 ? .numbered(items[0]) : nil }
 
     /// The failures of the units that `error(of:)` lets fail, item by item.
     private static func expectFailures(
@@ -74,16 +70,12 @@ import OperationKitTestSupport
         #expect(failures.map { text($0.error) } == ["cancelled", "first"] + rest)
     }
 
-    /// Debug builds with all checks take a twentieth at most.
-    #if DEBUG
-    private static let many = TestExtent.choose(10_000, long: 50_000)
-    #else
-    private static let many = 1_000_000
-    #endif
-
-    @Test("Many items neither grow the stack nor get lost, wherever they end", arguments: Strategy.allCases, twoForms)
+    @Test(
+        "Many items neither grow the stack nor get lost, wherever they end", arguments: Strategy.allCases,
+        [Form.completion, .sequence])
     func manyItems(strategy: Strategy, form: Form) async throws {
-        for (count, endsElsewhere) in [(Self.many, false), (TestExtent.choose(2_000, long: 10_000), true)] {
+        for endsElsewhere in [false, true] {
+            let count = TestExtent.choose(endsElsewhere ? 2_000 : 10_000, long: endsElsewhere ? 10_000 : 50_000)
             let ended = Shared(0)
             // The stack of a dispatch worker is small; recursion of this depth overflows any.
             let operation = strategy.make { _, completion in
@@ -155,16 +147,6 @@ import OperationKitTestSupport
         #expect(try await form.failures(of: operation, on: 20).isEmpty && log.mostInFlight == 2)
     }
 
-    @Test("A run may start inside the completion of another one") func nestedRuns() async {
-        let operation = ParallelItems(2, 1, .continueAll) { _, completion in completion(nil) }
-        let counts = await withCheckedContinuation { continuation in
-            operation.performOperation(on: [1, 2]) { first in
-                operation.performOperation(on: [3, 4, 5]) { continuation.resume(returning: [first.count, $0.count]) }
-            }
-        }
-        #expect(counts == [2, 3])
-    }
-
     @Test("An empty collection completes immediately", arguments: Strategy.allCases)
     func emptyCollection(strategy: Strategy) {
         let log = EventLog()
@@ -207,14 +189,13 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    @Test("The object and the run are kept alive during the run", arguments: Strategy.allCases, [false, true])
-    func lifetime(strategy: Strategy, isLost: Bool) async {
+    @Test("A run and its object live until it ends, also if a completion is kept forever", arguments: Strategy.allCases)
+    func lifetime(strategy: Strategy) async {
         for isOperation in [false, true] {
-            let tracker = LeakTracker()
-            let (log, begun, over) = (WorkLog(), Gate(), Gate())
+            let (tracker, log, begun, over) = (LeakTracker(), WorkLog(), Gate(), Gate())
             do {
                 let token = tracker.token("completion")
-                let operation = strategy.make { items, completion in
+                let operation = strategy.make { _, completion in
                     log.keep(completion)
                     begun.open()
                 }
@@ -233,13 +214,88 @@ import OperationKitTestSupport
             }
             await begun.opened()
             #expect(tracker.alive.sorted() == ["completion", "operation"])
-            // A completion that is kept forever must not keep the run.
-            let kept = isLost ? [] : log.takeKept()
+            let kept = log.takeKept()
             for completion in kept { completion(nil) }
-            _ = log.takeKept()
             await over.opened()
             await tracker.expectAllReleased()
             for completion in kept { completion(nil) }
+        }
+    }
+}
+
+enum Form: CaseIterable, Sendable {
+    case completion, await, operation, sequence, asyncSequence
+
+    /// Whether items that have not started are reported.
+    var isArray: Bool { self != .sequence && self != .asyncSequence }
+
+    /// Performs the numbers below `count`, and returns what became of the items that failed or did not start. `read` is called
+    /// with the index of each item that is asked of a sequence and exists.
+    func failures(
+        of operation: some CollectionOperation<Int>, on count: Int, read: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws -> [CollectionFailure<Int>] {
+        let sequence = Reads { index in
+            guard index < count else { return nil }
+            read(index)
+            return index
+        }
+        let errors: [(any Error)?]
+        switch self {
+        case .completion:
+            let (slots, calls) = await operation.run(on: Array(0..<count))
+            #expect(calls == 1)
+            errors = slots
+        case .await:
+            errors = await operation.performOperation(on: Array(0..<count))
+        case .operation:
+            let run = operation.makeOperation(on: Array(0..<count))
+            try? await OperationQueue().run(run)
+            errors = run.errors
+            let failed = errors.indices.filter { errors[$0] != nil && errors[$0]?.isCancellation != true }
+            // The failure of the run is that of the items that failed, and no cancellation.
+            #expect(((run.error as? CompoundOperationError)?.leafErrors.count ?? 0) == failed.count && !run.isCancelled)
+        case .sequence:
+            return try await operation.performOperation(onEach: sequence)
+        case .asyncSequence:
+            return try await operation.performOperation(onEach: AsyncReads(sequence: sequence))
+        }
+        return operation.failures(in: Array(0..<count), errors: errors)
+    }
+}
+
+/// Gives the items of a sequence asynchronously, and fails at the end if it is told to.
+struct AsyncReads: AsyncSequence, AsyncIteratorProtocol, Sendable {
+    var sequence: Reads
+    var failure: TestError?
+
+    mutating func next() async throws -> Int? {
+        await Task.yield()
+        if let next = sequence.next() { return next }
+        if let failure { throw failure }
+        return nil
+    }
+
+    func makeAsyncIterator() -> AsyncReads { self }
+}
+
+/// When and how often the end of a unit is reported.
+enum Report: CaseIterable, Sendable {
+    case onAnotherThread, twice, onTwoThreads, lateAgain
+
+    func callAsFunction(_ completion: @escaping @Sendable ((any Error)?) -> Void, _ error: (any Error)?) {
+        switch self {
+        case .onAnotherThread: elsewhere { completion(error) }
+        case .twice:
+            completion(error)
+            completion(TestError.second)
+        case .onTwoThreads:
+            elsewhere {
+                completion(error)
+                elsewhere { completion(TestError.second) }
+            }
+        case .lateAgain:
+            completion(error)
+            elsewhere { completion(TestError.second) }
         }
     }
 }

@@ -7,16 +7,13 @@ import OperationKitTestSupport
 
     /// What all types of this suite do: number 3 fails at the first attempt, number 5 always.
     class Work: @unchecked Sendable {
-        let policy: RetryPolicy?
-        let manualClock = ManualClock()
+        let retryPolicy: RetryPolicy?
+        let clock: any Clock<Duration>
         let log = Shared<[Int]>([])
 
-        init(_ policy: RetryPolicy? = CollectionRetryTests.policy) {
-            self.policy = policy
+        init(_ policy: RetryPolicy? = CollectionRetryTests.policy, clock: any Clock<Duration> = StandingClock()) {
+            (retryPolicy, self.clock) = (policy, clock)
         }
-
-        var retryPolicy: RetryPolicy? { policy }
-        var clock: any Clock<Duration> { manualClock }
 
         func attempt(_ number: Int) -> (any Error)? {
             let earlier = log.change { log in
@@ -37,16 +34,6 @@ import OperationKitTestSupport
         func performOperation(onBatch numbers: [Int], completion: @escaping @Sendable ((any Error)?) -> Void) {
             completion(numbers.compactMap { attempt($0) }.first)
         }
-
-        func passing<Answer: Sendable>(_ run: () async throws -> Answer) async rethrows -> Answer {
-            let passing = Task {
-                while !Task.isCancelled {
-                    await manualClock.pass(.seconds(1))
-                }
-            }
-            defer { passing.cancel() }
-            return try await run()
-        }
     }
 
     final class Items: Work, SequentialItemOperation, @unchecked Sendable {}
@@ -63,44 +50,40 @@ import OperationKitTestSupport
     @Test("An item or element that fails is performed again, as often as the policy allows", arguments: kinds.indices)
     func items(kind: Int) async throws {
         let work = Self.kinds[kind]()
-        let errors: [(any Error)?] = await work.passing {
-            switch work {
-            case let items as Items: return await items.performOperation(on: Array(1...6))
-            case let items as ParallelItems: return await items.performOperation(on: Array(1...6))
-            default:
-                let map = MapOperation<Int, Void>(retry: work.policy) { try await work.performOperation(onItem: $0) }
-                map.clock = work.clock
-                _ = try? await OperationQueue().run(map.with(input: Array(1...6)))
-                return map.results.map(\.failure)
-            }
+        let errors: [(any Error)?]
+        switch work {
+        case let items as Items: errors = await items.performOperation(on: Array(1...6))
+        case let items as ParallelItems: errors = await items.performOperation(on: Array(1...6))
+        default:
+            let map = MapOperation<Int, Void>(retry: work.retryPolicy) { try await work.performOperation(onItem: $0) }
+            map.clock = work.clock
+            _ = try? await OperationQueue().run(map.with(input: Array(1...6)))
+            errors = map.results.map(\.failure)
         }
         #expect(errors.map { $0 as? TestError } == [nil, nil, nil, nil, .first, nil])
         let log = work.log.value
         #expect((1...6).map { number in log.count { $0 == number } } == [1, 1, 2, 1, 3, 1])
     }
 
-    @Test("A batch that fails is performed again") func batches() async {
-        let work = Batches()
-        let errors = await work.passing { await work.performOperation(on: Array(1...6)) }
+    @Test("A batch, or an item of a sequence, that fails is performed again") func others() async throws {
+        let (batches, items) = (Batches(), Items())
+        let errors = await batches.performOperation(on: Array(1...6))
         #expect(errors.map { $0 as? TestError } == [nil, nil, .first])
-        #expect(work.log.value == [1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 5, 6])
+        #expect(batches.log.value == [1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 5, 6])
+        #expect(try await items.performOperation(onEach: 1...6).map(\.index) == [4])
+        #expect(items.log.value == [1, 2, 3, 3, 4, 5, 5, 5, 6])
     }
 
-    @Test("An item of a sequence that fails is performed again, too") func sequence() async throws {
-        let work = Items()
-        let failures = try await work.passing { try await work.performOperation(onEach: 1...6) }
-        #expect(failures.map(\.index) == [4] && work.log.value == [1, 2, 3, 3, 4, 5, 5, 5, 6])
-    }
-
-    @Test("Cancelling a run ends the pause before a retry") func cancelled() async {
-        let work = Items()
+    @Test("A retry waits by the clock of its type, and cancelling the run ends the wait") func cancelled() async {
+        let clock = ManualClock()
+        let work = Items(clock: clock)
         let run = work.makeOperation(on: [5, 1])
         run.start()
-        await work.manualClock.sleepers()
+        await clock.sleepers()
         run.cancel()
         await #expect(throws: CompoundOperationError.self) { try await run.finished() }
         #expect(work.log.value == [5] && run.errors.map { $0 is CancellationError } == [true, true])
-        await work.manualClock.expectNoSleepers()
+        await clock.expectNoSleepers()
     }
 
     @Test("A policy that makes no sense is reported, and no item is performed") func invalidPolicy() async {
@@ -115,7 +98,7 @@ import OperationKitTestSupport
 
     @Test("Where the budget is exhausted, the error names the item, and the error it ended with")
     func budget() async throws {
-        var policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(.seconds(1)), jitter: .none)
+        var policy = Self.policy
         policy.budget = RetryBudget(fraction: 0, minimumRetries: 0)
         let errors = await Items(policy).performOperation(on: [1, 3])
         #expect(errors[0] == nil)

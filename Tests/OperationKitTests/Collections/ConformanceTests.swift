@@ -2,33 +2,59 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-@Suite("Coordination: classes without Sendable", .hangGuard) struct UncheckedConformanceTests {
-    /// No `Sendable`, as in code that is older than the word: it sees to its safety itself.
-    private final class Unchecked: SequentialItemOperation {
-        var seen: [Int] = []
-
-        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
-            seen.append(item)
-            completion(item == 2 ? TestError.first : nil)
-        }
+#if os(Linux) || os(macOS)
+@Suite("Conformances to collection operations", .hangGuard) struct ConformanceTests {
+    private static func messages(_ code: String) async throws -> String? {
+        try await TypeChecker().check([CodeBlock(file: "Conformance.md", line: 1, code: [code])])
     }
 
-    @Test("A class need not be `Sendable`")
-    func classWithoutSendable() async throws {
-        let operation = Unchecked()
-        let isDone = Gate()
-        operation.performOperation(on: [1, 2, 3]) { errors in
-            #expect(errors.map { $0 as? TestError } == [nil, .first, nil])
-            isDone.open()
-        }
-        await isDone.opened()
-        #expect(operation.seen == [1, 2, 3])
-        #expect(await operation.performOperation(on: [4]).count == 1)
-        #expect(try await operation.performOperation(onEach: 5...6).isEmpty)
-        try await OperationQueue().run(operation.makeOperation(on: [7]))
-        #expect(operation.seen == Array(1...7))
+    @Test(
+        "The strategy changes with one word, and a class need not be `Sendable`",
+        arguments: ["ParallelItemOperation", "SequentialItemOperation"])
+    func oneWord(word: String) async throws {
+        let code = """
+            final class Sync: \(word) {
+                var seen: [Int] = []
+                func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
+                    seen.append(item)
+                    completion(nil)
+                }
+            }
+            func caller() async {
+                let sync = Sync()
+                let errors = await sync.performOperation(on: [1, 2])
+                print(sync.failures(in: [1, 2], errors: errors).map(\\.item) as [Int])
+                sync.performOperation(on: [1, 2]) { print($0) }
+                _ = try? await sync.performOperation(onEach: 1...2)
+                OperationQueue().addOperation(sync.makeOperation(on: [1, 2]))
+            }
+            """
+        #expect(try await Self.messages(code) == nil)
     }
 
+    private static let wrong = [
+        // This must not become an endless recursion at run time.
+        ("final class Neither: ParallelItemOperation, AsyncItemOperation {}", "does not conform"),
+        ("final class Neither: ParallelBatchOperation, AsyncBatchOperation { let batchSize = 1 }", "does not conform"),
+        // A class that is safe only in sequence would race after the change of one word. `Sendable` tells.
+        (
+            """
+            final class Unsafe: SequentialItemOperation, Sendable {
+                var count = 0
+                func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { count += item }
+            }
+            """, "mutable"
+        ),
+    ]
+
+    @Test("A type with neither method, or with unguarded variables, does not compile", arguments: wrong)
+    func wrongTypes(code: String, problem: String) async throws {
+        #expect(try await Self.messages(code)?.contains(problem) == true)
+    }
+}
+#endif
+
+@Suite("Items, batches and children of collection operations", .hangGuard) struct CollectionChildrenTests {
     /// One of the methods would never be called.
     private final class Both: SequentialItemOperation, SequentialBatchOperation, Sendable {
         let batchSize = 2
@@ -58,54 +84,7 @@ import OperationKitTestSupport
         await #expect(throws: (any Error).self) { try await OperationQueue().run(run) }
         #expect(both.log.events.isEmpty)
     }
-}
 
-#if os(Linux) || os(macOS)
-@Suite("Conformances to collection operations", .hangGuard) struct ConformanceTests {
-    private static func messages(_ code: String) async throws -> String? {
-        try await TypeChecker().check([CodeBlock(file: "Conformance.md", line: 1, code: [code])])
-    }
-
-    @Test("The strategy changes with one word", arguments: ["ParallelItemOperation", "SequentialItemOperation"])
-    func oneWord(word: String) async throws {
-        let code = """
-            final class Sync: \(word) {
-                func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
-            }
-            func caller() async {
-                let sync = Sync()
-                let errors = await sync.performOperation(on: [1, 2])
-                print(sync.failures(in: [1, 2], errors: errors).map(\\.item) as [Int])
-                sync.performOperation(on: [1, 2]) { print($0) }
-                OperationQueue().addOperation(sync.makeOperation(on: [1, 2]))
-            }
-            """
-        #expect(try await Self.messages(code) == nil)
-    }
-
-    private static let wrong = [
-        // This must not become an endless recursion at run time.
-        ("final class Neither: ParallelItemOperation, AsyncItemOperation {}", "does not conform"),
-        ("final class Neither: ParallelBatchOperation, AsyncBatchOperation { let batchSize = 1 }", "does not conform"),
-        // A class that is safe only in sequence would race after the change of one word. `Sendable` tells.
-        (
-            """
-            final class Unsafe: SequentialItemOperation, Sendable {
-                var count = 0
-                func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { count += item }
-            }
-            """, "mutable"
-        ),
-    ]
-
-    @Test("A type with neither method, or with unguarded variables, does not compile", arguments: wrong)
-    func wrongTypes(code: String, problem: String) async throws {
-        #expect(try await Self.messages(code)?.contains(problem) == true)
-    }
-}
-#endif
-
-@Suite("Items as children", .hangGuard) struct CollectionChildrenTests {
     private final class Items: ParallelItemOperation {
         func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
     }

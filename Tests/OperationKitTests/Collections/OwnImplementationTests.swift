@@ -174,48 +174,31 @@ import OperationKitTestSupport
         }
     }
 
-    private static func fractions(
-        of run: CollectionRun<Int>, during: (CollectionRun<Int>) async -> Void = { _ in }
-    ) async throws -> [Double] {
-        let progress = run.progress
-        let seen = Shared<[Double]>([])
-        run.asyncCompletionBlock = { _ in seen.change { $0.append(progress.fractionCompleted) } }
-        OperationQueue().addOperation(run)
-        await during(run)
-        try await run.finished()
-        return seen.value + [progress.fractionCompleted, run.progress.fractionCompleted]
-    }
-
-    @Test("A run that succeeds is complete although items ended with CancellationError", arguments: Strategy.allCases)
-    func itemsThatWereCancelledCountAsEnded(strategy: Strategy) async throws {
-        let run = strategy.make { items, completion in
-            completion(items[0] == 2 ? nil : CancellationError())
-        }.makeOperation(on: [1, 2, 3])
-        #expect(try await Self.fractions(of: run) == [1, 1, 1])
-        #expect(run.errors.map(text) == ["cancelled", "success", "cancelled"])
-    }
-
-    @Test("A run that other code finishes successfully is complete", arguments: Strategy.allCases)
-    func finishingFromOutsideCompletes(strategy: Strategy) async throws {
-        let (begun, mayEnd) = (Gate(), Gate())
-        let run = strategy.make { items, completion in
+    @Test(
+        "A run that succeeds is complete, also if its items were cancelled, or other code has finished it",
+        arguments: Strategy.allCases, ["cancelled items", "finished", "finished before"])
+    func complete(strategy: Strategy, way: String) async throws {
+        let (begun, seen, kept) = (Gate(), Shared<[Double]>([]), WorkLog())
+        let run = strategy.make { _, completion in
+            if way == "cancelled items" { return completion(CancellationError()) }
+            kept.keep(completion)
             begun.open()
-            Thread {
-                mayEnd.pass()
-                completion(nil)
-            }.start()
         }.makeOperation(on: Array(0..<10))
-        let fractions = try await Self.fractions(of: run) { run in
+        let progress = run.progress
+        run.asyncCompletionBlock = { _ in seen.change { $0.append(progress.fractionCompleted) } }
+        if way == "finished before" { run.finish(with: ()) }
+        OperationQueue().addOperation(run)
+        if way == "finished" {
             await begun.opened()
             run.finish(with: ())
-            mayEnd.open()
+            await eventually("it does not end") {
+                for completion in kept.takeKept() { completion(nil) }
+                return run.isFinished
+            }
         }
-        #expect(fractions == [1, 1, 1])
+        try await run.finished()
+        #expect(seen.value + [progress.fractionCompleted, run.progress.fractionCompleted] == [1, 1, 1])
         #expect(run.errors.contains { $0 is CancellationError })
-
-        let early = strategy.make { _, completion in completion(nil) }.makeOperation(on: [1, 2])
-        early.finish(with: ())
-        #expect(try await Self.fractions(of: early) == [1, 1, 1])
     }
 }
 
