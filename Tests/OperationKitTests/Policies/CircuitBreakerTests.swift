@@ -49,20 +49,6 @@ import OperationKitTestSupport
         #expect(circuit.state == .open)
     }
 
-    @Test("An attempt of a closure counts as its operation ends, by other code or not") func endedByOthers() async {
-        let (circuit, begun, end) = (makeCircuit(minimumCalls: 1), Gate(), Gate())
-        let load = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 1)) {
-            begun.open()
-            await end.opened()
-        }
-        load.require(circuit)
-        load.start()
-        await begun.opened()
-        load.finish(withError: TestError.first)
-        #expect(circuit.state == .open)
-        end.open()
-    }
-
     @Test("When enough operations have failed, others end with an error that says for how long, and without their work")
     func opens() {
         let circuit = makeCircuit(minimumCalls: 4)
@@ -220,9 +206,19 @@ import OperationKitTestSupport
         #expect(next.isFinished && log.events == ["next"])
     }
 
-    @Test("The outcome of a compound and of operations that never began counts as that of others")
+    @Test("The outcome of a compound, and of a closure that other code ends, counts, and not of what never began")
     func compounds() async throws {
-        let circuit = makeCircuit(minimumCalls: 1)
+        let (circuit, other, begun, end) = (makeCircuit(minimumCalls: 1), makeCircuit(minimumCalls: 1), Gate(), Gate())
+        let load = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 1)) {
+            begun.open()
+            await end.opened()
+        }
+        load.require(other)
+        load.start()
+        await begun.opened()
+        load.finish(withError: TestError.first)
+        #expect(other.state == .open)
+        end.open()
         let skipped = call(circuit)
         skipped.addStartHandler(.last) { _ in throw TestError.first }
         skipped.start()

@@ -247,16 +247,4 @@ import OperationKitTestSupport
         holder.finish()
         try await work.finished()
     }
-
-    @Test("A prerequisite that requires what is around the operation that needs it is an error that names both")
-    func ring() async throws {
-        let login = logged("login", database)
-        let sync = CompoundOperation(name: "sync", operations: [work(needing: login)])
-        sync.require(database)
-        sync.start()
-        await #expect(throws: CompoundOperationError.self) { try await sync.finished() }
-        #expect(
-            login.error as? ResourceError
-                == .heldByComposite(operation: "login", resource: "database", composite: "sync"))
-    }
 }

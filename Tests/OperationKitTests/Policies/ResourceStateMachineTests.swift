@@ -66,40 +66,6 @@ import OperationKitTestSupport
         #expect(desk.machine.permitsReturned(1, of: rate).isEmpty && desk.machine.waitingCount(of: rate) == 0)
     }
 
-    @Test("A request that lacks a resource keeps its place in the lines of all, and takes none before it gets all")
-    mutating func together() {
-        let (a, b) = (desk.resource(), desk.resource())
-        desk.request("holder", a)
-        desk.request("both", a, b)
-        desk.request("later", b)
-        #expect(desk.granted == ["holder"])
-        desk.end("holder")
-        #expect(desk.granted == ["holder", "both"])
-        desk.end("both")
-        #expect(desk.granted == ["holder", "both", "later"])
-    }
-
-    @Test("Requests from inside a holder come before others, and hold up these, but not each other")
-    mutating func inside() {
-        let (a, b, c) = (desk.resource(), desk.resource(), desk.resource())
-        desk.request("sync", a, isComposite: true)
-        desk.request("user of b", b)
-        desk.request("user of c", c)
-        desk.request("outside", b)
-        desk.request("both", b, c, inside: "sync")
-        desk.request("single", b, inside: "sync")
-        desk.end("user of b")
-        // The first one from inside lacks the other resource, and does not hold up the second one.
-        #expect(desk.granted == ["sync", "user of b", "user of c", "single"])
-        desk.end("single")
-        // But it does hold up the one from outside.
-        #expect(desk.granted.count == 4)
-        desk.end("user of c")
-        #expect(desk.granted.last == "both")
-        desk.end("both")
-        #expect(desk.granted.last == "outside")
-    }
-
     @Test("Of several requests from inside that a release could serve, the first one in the order gets it")
     mutating func insideOrder() {
         let (a, b, c) = (desk.resource(), desk.resource(), desk.resource())
@@ -109,18 +75,6 @@ import OperationKitTestSupport
         desk.request("single", b, inside: "sync")
         desk.end("user")
         #expect(desk.granted.last == "both")
-    }
-
-    @Test("A request from outside that waited behind one from inside is granted with it, if there is another place")
-    mutating func outsideBehindInside() {
-        let (a, b, c) = (desk.resource(), desk.resource(2), desk.resource())
-        desk.request("sync", c, isComposite: true)
-        desk.request("user", a)
-        desk.request("both", a, b, inside: "sync")
-        desk.request("outside", b)
-        #expect(desk.granted == ["sync", "user"])
-        desk.end("user")
-        #expect(desk.granted == ["sync", "user", "both", "outside"])
     }
 
     @Test("A request moves when it comes inside, and is refused if what it requires is held there")
@@ -183,19 +137,6 @@ import OperationKitTestSupport
 }
 
 @Suite("RatePermits") struct RatePermitsTests {
-    @Test("A permit can be used again when the duration has passed since its use") func returns() {
-        var permits = RatePermits(per: .seconds(10))
-        #expect(permits.used(at: .seconds(1)) == .seconds(11))
-        #expect(permits.used(at: .seconds(4)) == nil)
-        #expect(permits.used(at: .seconds(4)) == nil)
-        #expect(permits.used(at: .seconds(12)) == nil)
-        #expect(permits.returned(at: .seconds(11)) == (1, .seconds(14)))
-        #expect(permits.returned(at: .seconds(13)) == (0, .seconds(14)))
-        #expect(permits.returned(at: .seconds(14)) == (2, .seconds(22)))
-        #expect(permits.returned(at: .seconds(22)) == (1, nil))
-        #expect(permits.used(at: .seconds(30)) == .seconds(40))
-    }
-
     @Test("A use that is reported late counts as the last one") func late() {
         var permits = RatePermits(per: .seconds(10))
         #expect(permits.used(at: .seconds(5)) == .seconds(15))

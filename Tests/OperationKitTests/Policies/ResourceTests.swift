@@ -57,46 +57,6 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Operations that require exclusive access work one at a time, on queues, in compounds and started by hand")
-    func oneAtATime() async throws {
-        let (database, tokens) = (ExclusiveAccess("database"), TokenCount())
-        let work = { @Sendable in
-            let operation = TaskOperation { await tokens.hold(()) }
-            operation.require(database)
-            return operation
-        }
-        let (queue, narrow) = (OperationQueue(), OperationQueue())
-        narrow.maxConcurrentOperationCount = 2
-        let compound = CompoundOperation(operations: (0..<10).map { _ in work() })
-        let (byHand, onQueues) = ((0..<10).map { _ in work() }, (0..<20).map { _ in work() })
-        for (number, operation) in onQueues.enumerated() {
-            (number.isMultiple(of: 2) ? queue : narrow).addOperation(operation)
-        }
-        compound.start()
-        for operation in byHand { operation.start() }
-        for operation in [compound] + byHand + onQueues { try await operation.finished() }
-        #expect(tokens.most == 1 && database.waitingCount == 0)
-    }
-
-    @Test("A resource is released when `isFinished` is true, and that of a composite after its children")
-    func releasedAfterTheEnd() async throws {
-        let database = ExclusiveAccess("database")
-        let (child, next) = (log.held("child"), log.held("next"))
-        let compound = CompoundOperation(operations: [child])
-        for operation in [compound, next] { operation.require(database) }
-        compound.asyncCompletionBlock = { [log] _ in log.add("completion, \(database.waitingCount) waiting") }
-        compound.start()
-        await log.begun("child")
-        next.start()
-        compound.cancel()
-        #expect(database.waitingCount == 1)
-        next.addStartHandler(.last) { _ in }
-        child.finish()
-        await log.begun("next")
-        #expect(compound.isFinished && log.events == ["child", "completion, 1 waiting", "next"])
-        next.finish()
-    }
-
     @Test("Operations with a higher priority come first, and those with the same one in the order of their requests")
     func order() async throws {
         let database = ExclusiveAccess("database")
@@ -178,40 +138,14 @@ import OperationKitTestSupport
         patient.start()
         #expect(log.events.last == "free")
         patient.finish()
-    }
-
-    @Test("No operation is said to hold a permit that was used") func permits() {
-        let api = RateLimit("api", 1, per: .seconds(10), clock: ManualClock())
+        // A permit that was used is held by no operation.
+        let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
         let (first, second) = (log.held("first", api), log.held("second"))
-        first.start()
         second.require(api, within: .zero)
-        second.start()
-        #expect(
-            second.error as? ResourceError
-                == .timedOut(operation: "second", resource: "api", duration: .zero, holders: []))
+        for operation in [first, second] { operation.start() }
+        let error = ResourceError.timedOut(operation: "second", resource: "api", duration: .zero, holders: [])
+        #expect(second.error as? ResourceError == error)
         first.finish()
-    }
-
-    @Test("The time of a timeout begins when the resources were granted, and runs while they are held")
-    func timeout() async {
-        let clock = ManualClock()
-        let database = ExclusiveAccess("database")
-        let holder = log.held("holder", database)
-        let operation = ScriptedOperation.stoppable("operation") { [log] _ in log.add("operation") }
-        operation.require(database)
-        operation.clock = clock
-        operation.timeout = .seconds(5)
-        holder.start()
-        operation.start()
-        #expect(clock.deadlines.isEmpty)
-        holder.finish()
-        await log.begun("operation")
-        await clock.pass(.seconds(5))
-        await #expect(throws: OperationTimeoutError.self) { try await operation.finished() }
-        let next = log.held("next", database)
-        next.start()
-        await log.begun("next")
-        next.finish()
     }
 
     @Test("A policy that an operation is given after its start has no effect, and is reported") func late() async {
@@ -253,9 +187,26 @@ import OperationKitTestSupport
         ({ _ = RetryBudget(fraction: .infinity) }, "fraction"),
         ({ _ = RetryBudget(minimumRetries: -1) }, "retries"),
         ({ _ = RetryBudget(per: .zero) }, "window"),
+        ({ _ = CompoundOperation(maxConcurrentOperationCount: -2) }, "-2"),
+        ({ CompoundOperation().maxConcurrentOperationCount = -7 }, "-7"),
+        ({ _ = WorkflowOperation(maxConcurrentOperationCount: -2) { _ in } }, "-2"),
+        ({ WorkflowOperation { _ in }.maxConcurrentOperationCount = -2 }, "-2"),
+        ({ _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: -2) }, "-2"),
+        // Nothing could raise it.
+        ({ _ = [TaskOperation { 1 }].gathered(maxConcurrentOperationCount: 0) }, "cannot be 0"),
+        ({ [compound = CompoundOperation()] in try? compound.addOperation(compound) }, "it would contain itself"),
+        (
+            {
+                let inner = CompoundOperation()
+                let outer = CompoundOperation(operations: [CompoundOperation(operations: [inner])])
+                try? inner.addOperation(outer)
+            }, "it would contain itself"
+        ),
     ]
 
-    @Test("A limit or a budget that makes no sense traps, and says so", arguments: 0..<12)
+    @Test(
+        "A limit or a budget that makes no sense, or a compound inside itself, traps, and says so",
+        arguments: 0..<20)
     func traps(index: Int) async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [index] in
             ResourceTests.senseless[index].0()
@@ -292,17 +243,6 @@ import OperationKitTestSupport
         #expect(file.name == "file 1" && file.maximumWaiting == 1)
     }
 
-    @Test("No more operations with the same key work at the same time than the limit says, and others go on")
-    func limit() async {
-        let (hosts, log) = (KeyedConcurrencyLimit("host", 2), EventLog())
-        let loads = ["1", "2", "3"].map { log.held($0, hosts["a"]) } + [log.held("other", hosts["b"])]
-        for load in loads { load.start() }
-        #expect(log.events == ["1", "2", "other"] && hosts["a"].waitingCount == 1)
-        loads[0].finish()
-        await log.begun("3")
-        for load in loads { load.finish() }
-    }
-
     @Test("A resource exists as long as an operation waits for it or has it, and nothing is left of its key then")
     func lifetime() async {
         let (files, log) = (KeyedExclusiveAccess("file"), EventLog())
@@ -332,7 +272,7 @@ import OperationKitTestSupport
         await concurrently([
             { [released = tell.value] in while !isOver.value { released() } },
             {
-                for number in 0..<TestExtent.choose(20_000, long: 1_000_000) {
+                for number in 0..<TestExtent.choose(5_000, long: 1_000_000) {
                     let object = objects.object(for: 1) { Released($0) }
                     if objects.object(for: 1, make: { Released($0) }) !== object { clashes.change { $0 += 1 } }
                     // Dropped at other moments of what the other thread does.

@@ -52,15 +52,8 @@ import OperationKitTestSupport
             if log.events.count == 1 { throw TestError.first }
             return number
         }
-        let database = ExclusiveAccess("database")
-        load.require(database)
         load.clock = clock
         load.with(input: 7).start()
-        await clock.sleepers()
-        // Nothing is held during a delay.
-        let other = ScriptedOperation.named("attempt", in: EventLog(), requiring: [database])
-        other.start()
-        #expect(other.isFinished)
         await clock.pass(.seconds(1))
         #expect(try await load.value == 7)
         #expect(log.events == ["attempt with 7", "attempt with 7"])
@@ -256,15 +249,6 @@ import OperationKitTestSupport
         #expect(ends.sorted() == ["2", "2", "2"] + Array(repeating: "load, 1 attempts: first", count: 7))
     }
 
-    @Test("A budget that is exhausted when an attempt fails ends it without a delay", arguments: Kind.allCases)
-    func exhaustedBefore(kind: Kind) async {
-        let operation = retry(kind, policy(retries: 0), errors: [TestError.first])
-        operation.start()
-        try? await operation.finished()
-        #expect(brief(operation.error) == "load, 1 attempts: first")
-        #expect(clock.timer.armedCount == 0 && clock.deadlines.isEmpty)
-    }
-
     @Test("A budget allows a part of the calls another attempt", arguments: Kind.allCases)
     func partOfCalls(kind: Kind) async throws {
         let policy = policy { $0.budget = RetryBudget(fraction: 1, minimumRetries: 0, clock: clock) }
@@ -274,7 +258,8 @@ import OperationKitTestSupport
         #expect(try await operation.value == 2)
     }
 
-    @Test("A budget is not taken in vain", arguments: Kind.allCases) func budgetInVain(kind: Kind) async throws {
+    @Test("A budget is not taken in vain, and ends retries where it is exhausted", arguments: Kind.allCases)
+    func budgetInVain(kind: Kind) async throws {
         let withBudget = policy(retries: 1)
         let (last, late, refusing) = (Shared(withBudget), Shared(withBudget), Shared(withBudget))
         last.value.maximumAttempts = 1
@@ -288,33 +273,29 @@ import OperationKitTestSupport
         var prompt = withBudget
         prompt.backoff = .none
         let cancelled = retry(kind, prompt, errors: [TestError.first])
-        cancelled.addObserver(AtRetry { operation, _ in operation.cancel() })
+        cancelled.addObserver(
+            EventRecorder { operation, event in if case .retrying = event.kind { operation.cancel() } })
         cancelled.start()
         await #expect(throws: CancellationError.self) { try await cancelled.value }
         let retry = retry(kind, withBudget, errors: [TestError.first])
         retry.start()
         await clock.pass(.seconds(1))
         #expect(try await retry.value == 2)
-    }
-
-    /// Does something as soon as a retry is announced.
-    private final class AtRetry: OperationObserver {
-        private let body: @Sendable (_ operation: AsyncOperation, _ delay: Duration) -> Void
-
-        init(_ body: @escaping @Sendable (AsyncOperation, Duration) -> Void) { self.body = body }
-
-        func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-            if case .retrying(_, _, let delay) = event.kind { body(operation, delay) }
-        }
+        // Now that it is exhausted, a failure is followed by no delay.
+        let over = self.retry(kind, withBudget, errors: [TestError.first])
+        over.start()
+        try? await over.finished()
+        #expect(brief(over.error) == "load, 1 attempts: first" && clock.deadlines.isEmpty)
     }
 
     @Test("A retry is announced when its delay has begun", arguments: Kind.allCases)
     func announced(kind: Kind) async throws {
-        let retry = retry(kind, policy()) { number in
-            if number < 4 { throw TestError.first }
-            return number
-        }
-        retry.addObserver(AtRetry { [clock] in clock.advance(by: $1) })
+        let errors = Array(repeating: TestError.first, count: 3)
+        let retry = retry(kind, policy(), errors: errors)
+        retry.addObserver(
+            EventRecorder { [clock] _, event in
+                if case .retrying(_, _, let delay) = event.kind { clock.advance(by: delay) }
+            })
         retry.start()
         #expect(try await retry.value == 4 && clock.now == .init(offset: .seconds(7)))
     }

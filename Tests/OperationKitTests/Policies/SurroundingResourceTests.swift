@@ -95,20 +95,6 @@ extension EventLog {
                 == .heldByComposite(operation: "early", resource: "database", composite: "sync"))
     }
 
-    @Test("An operation that waits comes before others when it comes inside") func moves() async throws {
-        let (sync, child, _) = await sync()
-        let (user, outside, late) = (log.held("user", host), log.held("outside", host), log.held("late", host))
-        for operation in [user, outside, late] { operation.start() }
-        try sync.addOperation(late)
-        user.finish()
-        await log.begun("late")
-        late.finish()
-        child.finish()
-        try await sync.finished()
-        await log.begun("outside")
-        outside.finish()
-    }
-
     enum Kind: CaseIterable { case retry, nested, closure, repetition }
 
     private func attempt(_ kind: Kind, _ work: @escaping @Sendable () async throws -> Void) -> AsyncOperation {
@@ -219,5 +205,49 @@ extension EventLog {
         guard case .heldByComposite? = retry.error as? ResourceError else {
             return #expect(Bool(false), "\(text(retry.error))")
         }
+    }
+}
+
+@Suite("Requirements of operations without work", .hangGuard) struct WorklessOperationTests {
+    /// Operations whose work can't begin.
+    private static let withoutWork: [@Sendable () -> AsyncOperation] = [
+        { IOBlockOperation<Int, Int> { $0 } }, { IOTaskOperation<Int, Int> { $0 } }, { MapOperation<Int, Int> { $0 } },
+        { MacroOperation(Step<Int, Int>.increment("step")) }, { Waterfall<Int, Int>() },
+        { Step<Int, Int>.increment("source").map { $0 } },
+        { WorkflowOperation { (input: Int, _) in input } },
+        {
+            let child = AsyncOperation()
+            return CompoundOperation(operations: [child, child])
+        },
+        {
+            let source = TaskOperation { 1 }
+            return [source, source].gathered()
+        },
+    ]
+
+    @Test(
+        "What ends because its work can't begin is no call, uses no permit and is not announced",
+        arguments: withoutWork.indices)
+    func workless(index: Int) async throws {
+        let (log, circuit) = (EventLog(), CircuitBreaker("service", minimumCalls: 1))
+        let rate = RateLimit("rate", 1, per: .seconds(60), clock: ManualClock())
+        let recorder = EventRecorder { operation, event in
+            if event.isRunning, operation.parentCompound == nil { log.add("running") }
+        }
+        for (isObserved, requires) in [(false, true), (true, true), (true, false)] {
+            let operation = Self.withoutWork[index]()
+            if isObserved { operation.addObserver(recorder) }
+            if requires {
+                operation.require(circuit)
+                operation.require(rate)
+            }
+            await Start.byHand(operation)
+            #expect(operation.error != nil && circuit.state == .closed)
+        }
+        #expect(log.events.isEmpty)
+        let next = AsyncOperation()
+        next.require(rate, within: .zero)
+        await Start.byHand(next)
+        #expect(next.error == nil)
     }
 }

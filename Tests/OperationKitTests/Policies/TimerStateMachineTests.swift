@@ -3,39 +3,8 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("TimerStateMachine") struct TimerStateMachineTests {
-    private typealias Machine = TimerStateMachine<String>
-
-    @Test("The first deadline begins a sleep, an earlier one a shorter sleep, and a later one none") func arming() {
-        var machine = Machine(lingers: false)
-        let first = machine.armed("a", at: .seconds(5)).sleep
-        #expect(first?.deadline == .seconds(5))
-        #expect(machine.armed("b", at: .seconds(5)).sleep == nil)
-        #expect(machine.armed("c", at: .seconds(9)).sleep == nil)
-        let shorter = machine.armed("d", at: .seconds(2)).sleep
-        #expect(shorter?.deadline == .seconds(2))
-        #expect(shorter?.task != first?.task)
-        #expect(machine.sleep?.task == shorter?.task)
-        #expect(machine.armedCount == 4)
-    }
-
-    @Test("After a sleep, all that is due comes in order, and the task sleeps until the next deadline") func waking() {
-        var machine = Machine(lingers: false)
-        _ = machine.armed("late", at: .seconds(9))
-        _ = machine.armed("second", at: .seconds(3))
-        _ = machine.armed("third", at: .seconds(3))
-        let task = machine.armed("first", at: .seconds(2)).sleep?.task ?? 0
-        let (due, next) = machine.woke(task, at: .seconds(4))
-        #expect(due == ["first", "second", "third"])
-        #expect(next?.deadline == .seconds(9))
-        #expect(next?.task == task)
-        let (last, end) = machine.woke(task, at: .seconds(9))
-        #expect(last == ["late"])
-        #expect(end == nil)
-        #expect(machine.sleep?.task == nil)
-    }
-
     @Test(
-        "In every history each deadline comes once, at its time, unless it is disarmed before",
+        "In every history each deadline comes once, at its time, in order, unless it is disarmed before",
         arguments: [false, true], 1...UInt64(TestExtent.choose(10, long: 30)))
     func histories(lingers: Bool, seed: UInt64) {
         var random = SplitMix64(seed: seed)
@@ -48,9 +17,12 @@ import OperationKitTestSupport
             switch random.next() % 4 {
             case 0, 1:
                 let deadline = now + .seconds(random.next() % 20)
+                let first = machine.sleep?.deadline
                 let (id, sleep) = machine.armed(element, at: deadline)
                 armed[element] = (deadline, id)
-                if let sleep { sleeping[sleep.task] = sleep.deadline }
+                // A later deadline begins no sleep, and an earlier one a shorter sleep of another task.
+                #expect(sleep?.deadline == (first.map { deadline < $0 } ?? true ? deadline : nil))
+                if let sleep { #expect(sleeping.updateValue(sleep.deadline, forKey: sleep.task) == nil) }
             case 2:
                 guard let (key, entry) = armed.min(by: { $0.key < $1.key }) else { continue }
                 let (removed, endsSleep, sleep) = machine.disarmed(entry.id)
@@ -64,7 +36,11 @@ import OperationKitTestSupport
                 while let (task, wake) = sleeping.filter({ $0.value <= now }).min(by: { $0.value < $1.value }) {
                     let (due, next) = machine.woke(task, at: now)
                     sleeping[task] = next?.deadline
-                    for element in due { #expect((armed.removeValue(forKey: element)?.deadline ?? .century) <= now) }
+                    let deadlines = due.map { armed.removeValue(forKey: $0)?.deadline ?? .century }
+                    #expect(deadlines.allSatisfy { $0 <= now })
+                    // Equal deadlines come in the order in which they were armed.
+                    let order = zip(deadlines, due).map { (seconds: $0.components.seconds, element: $1) }
+                    #expect(zip(order, order.dropFirst()).allSatisfy { $0 < $1 })
                     if let next { #expect(next.deadline > now && wake <= now) }
                 }
                 #expect(armed.values.allSatisfy { $0.deadline > now })
@@ -75,15 +51,6 @@ import OperationKitTestSupport
 }
 
 @Suite("IndexedHeap") struct IndexedHeapTests {
-    @Test("An identifier does not stand for an element that was inserted later") func identifiers() {
-        var heap = IndexedHeap<Int, String>()
-        let old = heap.insert("old", key: 1)
-        #expect(heap.remove(old) == "old")
-        let new = heap.insert("new", key: 1)
-        #expect(heap.remove(old) == nil)
-        #expect(heap.remove(new) == "new")
-    }
-
     @Test("Insertions and removals of n elements take at most 3 n log n comparisons") func comparisons() {
         struct Key: Comparable {
             let value: Int
@@ -111,6 +78,7 @@ import OperationKitTestSupport
         var random = SplitMix64(seed: seed)
         var heap = IndexedHeap<Int, Int>()
         var model: [(key: Int, element: Int, id: HeapElementID)] = []
+        var removed: HeapElementID?
         for element in 0..<2_000 {
             // Grows first, and shrinks later.
             let inserts = random.next() % 5 < (element < 1_200 ? 3 : 1)
@@ -120,11 +88,14 @@ import OperationKitTestSupport
                 let id = heap.insert(element, key: key)
                 model.insert((key, element, id), at: model.firstIndex { $0.key > key } ?? model.endIndex)
             case 0 where !model.isEmpty:
-                let removed = model.remove(at: Int(random.next() % UInt64(model.count)))
-                #expect(heap.remove(removed.id) == removed.element)
+                let (_, element, id) = model.remove(at: Int(random.next() % UInt64(model.count)))
+                #expect(heap.remove(id) == element)
+                removed = id
             default:
                 #expect(heap.popFirst() == (model.isEmpty ? nil : model.removeFirst().element))
             }
+            // It does not stand for what has come into its place.
+            if let removed { #expect(heap.remove(removed) == nil) }
             #expect(heap.count == model.count)
             #expect(heap.first?.element == model.first?.element)
         }
