@@ -1,5 +1,7 @@
 import OperationKitTestSupport
 
+@testable import OperationKit
+
 extension BlockedChildrenTests {
     /// What stands between an operation that failed and one that did not run because of it.
     enum Between: CaseIterable, Sendable {
@@ -42,29 +44,6 @@ extension BlockedChildrenTests {
         for operation in [after, later] { expectSkipped(operation.name, because: "login", operation.error) }
     }
 
-    @Test("Groups that fail because of an operation outside are one failure, which the first one reports, at any depth")
-    func groupsOutside() async {
-        let login = failing("login")
-        let groups = (0..<3).map { number in
-            CompoundOperation(
-                name: "\(number)", operations: [CompoundOperation(operations: [requiring("x", login)])])
-        }
-        let after = requiring("after", groups[2])
-        let compound = CompoundOperation(name: "sync", operations: [after] + groups)
-        OperationQueue().addOperation(login)
-        let error = await outcome(of: compound)
-        #expect(summary(error) == ["0 after 3"])
-        expectSkipped("after", because: "login", error?.leafErrors.first)
-    }
-
-    @Test("A composite that passes on the failure of its own source is a failure, also for what waits for it")
-    func sourceInside() async {
-        let source = TaskOperation<Int>(name: "source") { throw TestError.first }
-        let group = source.recoverRun { [unowned source] _ in requiring("made", source) }
-        let error = await outcome(of: CompoundOperation(operations: [requiring("after", group), group]))
-        #expect(summary(error) == ["1 source 1"])
-    }
-
     @Test(
         "A group that is cancelled with a reason is a failure of its own, and with a mild one or none it is not",
         arguments: [TestError.reason, URLError(.cancelled), nil] as [(any Error)?])
@@ -81,28 +60,39 @@ extension BlockedChildrenTests {
         #expect(summary(error) == (reason is TestError ? ["0 login 0", "1 group 1"] : ["0 login 2"]))
     }
 
-    @Test("The cause is found when it and all that failed before have been released", arguments: [false, true])
-    func released(isGathered: Bool) async throws {
-        let tracker = LeakTracker()
+    /// How what failed is known to what did not run because of it.
+    enum Cause: CaseIterable { case gathered, compound, outsideFirst, outsideLast }
+
+    @Test(
+        "The cause is found when it and all that failed before have been released, and one outside is not held",
+        arguments: Cause.allCases)
+    func released(cause: Cause) async throws {
+        let (tracker, began, isOutside) = (LeakTracker(), Gate(), cause == .outsideFirst || cause == .outsideLast)
         do {
-            let began = Gate()
             let last = ScriptedOperation("last") { _ in began.open() }
             let compound = CompoundOperation(name: "sync", maxConcurrentOperationCount: 1)
             do {
                 let login = tracker.track(failing("login"))
                 let profile = tracker.track(requiring("profile", login))
-                let group = tracker.track(
-                    isGathered ? [profile].gathered() : CompoundOperation(operations: [profile]) as AsyncOperation)
-                last.addDependency(group)
-                try compound.addOperations([login, group, last])
-                let end = CompoundOperation(name: "end", operations: [requiring("after", group)])
-                end.addDependency(last)
-                try compound.addOperation(end)
+                if isOutside {
+                    await onThread { login.start() }
+                    let own = failing("own", .second)
+                    try compound.addOperations(cause == .outsideFirst ? [profile, own, last] : [own, profile, last])
+                } else {
+                    let group: AsyncOperation =
+                        cause == .gathered ? [profile].gathered() : CompoundOperation(operations: [profile])
+                    last.addDependency(tracker.track(group))
+                    let end = CompoundOperation(name: "end", operations: [requiring("after", group)])
+                    end.addDependency(last)
+                    try compound.addOperations([login, group, last, end])
+                }
             }
             async let error = outcome(of: compound)
             await began.opened()
+            if isOutside { await tracker.expectAllReleased() }
             last.finish()
-            #expect(await summary(error) == ["0 login 2"])
+            let failures = await summary(error)
+            #expect(isOutside ? failures.count == 2 : failures == ["0 login 2"])
         }
         await tracker.expectAllReleased()
     }
@@ -121,26 +111,6 @@ extension BlockedChildrenTests {
         let recovered = source.recover { _ in throw blocked.error ?? TestError.numbered(0) }
         let error = await outcome(of: CompoundOperation(operations: [a, recovered]))
         #expect(error?.suboperationErrors.map(\.index) == [0, 1])
-    }
-
-    @Test("A compound holds no cause outside any more when a child has failed by itself", arguments: [false, true])
-    func heldCause(isFirst: Bool) async throws {
-        let tracker = LeakTracker()
-        let began = Gate()
-        let last = ScriptedOperation("last") { _ in began.open() }
-        let compound = CompoundOperation(name: "sync", maxConcurrentOperationCount: 1)
-        do {
-            let login = tracker.track(failing("login"))
-            await onThread { login.start() }
-            let blocked = requiring("blocked", login)
-            let own = failing("own", .second)
-            try compound.addOperations(isFirst ? [own, blocked, last] : [blocked, own, last])
-        }
-        async let error = outcome(of: compound)
-        await began.opened()
-        await tracker.expectAllReleased()
-        last.finish()
-        #expect(await summary(error).count == 2)
     }
 
     @Test("A group that was cancelled with a reason does not hold what blocked its children", arguments: [false, true])
@@ -177,5 +147,67 @@ extension BlockedChildrenTests {
         let alone = [requiring("profile", login)].gathered(name: "alone")
         let own = await #expect(throws: CompoundOperationError.self) { _ = try await OperationQueue().run(alone) }
         #expect(summary(own) == ["0 profile 0"])
+    }
+}
+
+@Suite("Failure collection") struct FailureCollectionTests {
+    private let empty = FailureCollection(policy: .continueAll)
+
+    private func failure(
+        _ index: Int, _ error: any Error = TestError.first, of operation: Operation = Operation(),
+        by cause: RootCause? = nil
+    ) -> ChildFailure {
+        ChildFailure(
+            SuboperationError(name: "child \(index)", index: index, error: error), of: operation, cause: cause,
+            isCancellation: error.isCancellation)
+    }
+
+    private func cause(_ operation: Operation) -> RootCause {
+        RootCause(operation, error: TestError.first).inside(operation)
+    }
+
+    private func summary(_ failures: ChildFailures) -> [String] {
+        failures.errors.map { "\($0.index): \($0.blockedCount)" }
+    }
+
+    @Test("An operation in the memory of a cause that is gone is another cause")
+    func reusedMemory() {
+        // The memory is used again sooner or later; no turn may count too many.
+        for _ in 0..<1_000 {
+            var failures = empty
+            var first: Operation? = Operation()
+            if let first { _ = failures.add(failure(0, of: first), isCancelling: false) }
+            let other = Operation()
+            _ = failures.add(failure(1, by: cause(other)), isCancelling: false)
+            first = nil
+            let second = Operation()
+            _ = failures.add(failure(2, by: cause(second)), isCancelling: false)
+            let taken = failures.take(ofChildren: 3)
+            #expect(summary(taken) == ["0: 0", "1: 0", "2: 0"])
+        }
+    }
+
+    @Test("Only if no child failed by itself, and all causes are outside, the cause of the first child is passed on")
+    func passedOn() {
+        func cause(_ name: String) -> RootCause {
+            let operation = Operation()
+            operation.name = name
+            return RootCause(operation, error: TestError.second)
+        }
+        let (a, b) = (cause("a"), cause("b"))
+        let both = [failure(2, by: a), failure(1, by: b), failure(3, by: b)]
+        for (more, expected) in [
+            ([], "b"), ([failure(0, by: a)], "a"), ([failure(0)], nil),
+            ([failure(4, by: self.cause(Operation()))], nil),
+            ([failure(4, of: b.operation)], nil), ([failure(0, CancellationError())], "b"),
+        ] {
+            for ends in [both + more, more + both] {
+                var failures = empty
+                for end in ends { _ = failures.add(end, isCancelling: false) }
+                #expect(failures.take(ofChildren: 5).cause?.name == expected)
+            }
+        }
+        var none = empty
+        #expect(none.take(ofChildren: 5).cause == nil)
     }
 }

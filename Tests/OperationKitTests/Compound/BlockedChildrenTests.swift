@@ -67,6 +67,31 @@ import OperationKitTestSupport
             OperationQueue().addOperation(outside)
             return ([tests.requiring("child", outside), first], ["1 first 1"])
         },
+        // A cause outside is reported by the first child that it kept from running.
+        { tests in
+            let outside = tests.failing("outside")
+            let chained = tests.requiring("chained", outside)
+            for operation in [chained, outside] { OperationQueue().addOperation(operation) }
+            return (
+                [tests.requiring("a", outside), tests.requiring("b", chained), tests.requiring("c", outside)], ["0 a 2"]
+            )
+        },
+        // Groups that fail because of an operation outside are one failure, at any depth.
+        { tests in
+            let login = tests.failing("login")
+            let groups = ["0", "1", "2"].map { name in
+                CompoundOperation(
+                    name: name, operations: [CompoundOperation(operations: [tests.requiring("x", login)])])
+            }
+            OperationQueue().addOperation(login)
+            return ([tests.requiring("after", groups[2])] + groups, ["0 after 3"])
+        },
+        // A composite that passes on the failure of its own source is a failure, also for what waits for it.
+        { tests in
+            let source = TaskOperation<Int>(name: "source") { throw TestError.first }
+            let group = source.recoverRun { [unowned source] _ in tests.requiring("made", source) }
+            return ([tests.requiring("after", group), group], ["1 source 1"])
+        },
         // A cause inside another child is counted with that child.
         { tests in
             let step = Step<Void, Int>.failing("step")
@@ -166,48 +191,19 @@ import OperationKitTestSupport
         #expect(chained.error is DependencyError && chained.error?.isCancellation == !hasReason)
     }
 
-    @Test("Children that the policy cancels are not counted as blocked")
-    func cancelRemaining() async {
+    @Test(
+        "Children that the policy cancels, also for a cause outside, are not counted as blocked",
+        arguments: [false, true])
+    func cancelRemaining(isOutside: Bool) async {
         let login = failing("login")
         let profile = requiring("profile", login)
-        let error = await outcome(
-            of: CompoundOperation(operations: [profile, login], failurePolicy: .cancelRemaining))
-        #expect(summary(error) == ["1 login 0"])
-        #expect(profile.error is CancellationError)
-    }
-
-    @Test("A cause outside is reported by the first child that it kept from running")
-    func outside() async {
-        let outside = failing("outside")
-        let queue = OperationQueue()
-        let chained = requiring("chained", outside)
-        let children = [requiring("a", outside), requiring("b", chained), requiring("c", outside)]
-        let compound = CompoundOperation(name: "sync", operations: [ScriptedOperation()] + children)
-        for operation in [chained, outside] { queue.addOperation(operation) }
-        let error = await outcome(of: compound)
-        #expect(summary(error) == ["1 a 2"])
-        #expect(error?.leafErrors.first is DependencyError)
-        #expect(error?.localizedDescription.hasSuffix("; 2 others did not run because of it.") == true)
-    }
-
-    @Test("A cause outside cancels the remaining children, where the policy says so")
-    func outsideCancels() async {
-        let outside = failing("outside")
         let running = ScriptedOperation.stoppable()
-        let compound = CompoundOperation(
-            operations: [running, requiring("a", outside)], failurePolicy: .cancelRemaining)
-        OperationQueue().addOperation(outside)
-        #expect(await summary(outcome(of: compound)) == ["1 a 0"])
-        #expect(running.isCancelled && !compound.isCancelled)
-    }
-
-    @Test("Many causes and many children that did not run are counted in any order", arguments: [-1, 2])
-    func many(limit: Int) async {
-        let sources = (0..<100).map { failing("source \($0)", .numbered($0)) }
-        let dependents = (0..<1_000).map { requiring("\($0)", sources[$0 % 100]) }
-        let compound = CompoundOperation(operations: dependents + sources, maxConcurrentOperationCount: limit)
-        let errors = await outcome(of: compound)?.suboperationErrors
-        #expect(errors?.map(\.index) == Array(1_000..<1_100))
-        #expect(errors?.allSatisfy { $0.blockedCount == 10 } == true)
+        if isOutside { OperationQueue().addOperation(login) }
+        let error = await outcome(
+            of: CompoundOperation(
+                operations: isOutside ? [running, profile] : [running, profile, login], failurePolicy: .cancelRemaining)
+        )
+        #expect(summary(error) == [isOutside ? "1 profile 0" : "2 login 0"] && running.isCancelled)
+        #expect(profile.error?.isCancellation == !isOutside)
     }
 }

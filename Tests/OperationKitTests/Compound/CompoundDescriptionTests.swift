@@ -10,13 +10,13 @@ import OperationKitTestSupport
         await eventually("it says:\n\(withoutAges(compound))", location) { withoutAges(compound) == expected }
     }
 
-    private func finish(_ operations: [AsyncOperation], of compound: AsyncOperation) async {
-        compound.cancel()
-        for operation in operations { operation.finish() }
-        try? await compound.finished()
-    }
-
-    @Test("A compound names its unfinished children and what they wait for") func children() async throws {
+    @Test("A compound names its unfinished children and what they wait for, and each says what it is inside of")
+    func children() async throws {
+        // A name is on one line.
+        let child = ScriptedOperation("a\nb\u{1b}")
+        let family = CompoundOperation(name: "Family", operations: [child])
+        #expect(child.debugDescription == #"“a\nb\u{1B}”: not started, inside “Family”"#)
+        #expect(withoutAges(family).hasSuffix(#"“a\nb\u{1B}”: not started"#))
         let login = ScriptedOperation.idle("login")
         let upload = ScriptedOperation.idle("upload")
         let notify = ChildKind.block.make("notify") {}
@@ -53,28 +53,6 @@ import OperationKitTestSupport
         #expect(compound.debugDescription == "“Sync”: finished, 4 of 4 children have ended")
     }
 
-    @Test("A suspended compound and its ready children say that they are suspended") func suspended() async {
-        let children = "ab".map { ScriptedOperation.idle(String($0)) }
-        let compound = CompoundOperation(name: "Sync", operations: children)
-        compound.isSuspended = true
-        compound.start()
-        #expect(
-            withoutAges(compound) == """
-                “Sync”: executing, 0 of 2 children have ended, suspended
-                  “a”: ready, but the children are suspended
-                  “b”: ready, but the children are suspended
-                """)
-        compound.isSuspended = false
-        await settled(
-            compound,
-            """
-            “Sync”: executing, 0 of 2 children have ended
-              “a”: executing
-              “b”: executing
-            """)
-        await finish(children, of: compound)
-    }
-
     @Test(
         "A compound that was cancelled, before its start or later, or told to finish, names the child it waits for",
         arguments: [
@@ -100,14 +78,25 @@ import OperationKitTestSupport
         try? await compound.finished()
     }
 
-    @Test("The children of a nested compound are listed below it, indented") func nested() async {
+    @Test("The children of a nested compound are listed below it, indented, and ready ones of a suspended one say so")
+    func nested() async {
         let child = ScriptedOperation.idle("page 1")
         let inner = CompoundOperation(name: "pages", operations: [child, ScriptedOperation.idle("page 2")])
         inner.maxConcurrentOperationCount = 1
         let last = ScriptedOperation.idle("last")
         last.addDependency(inner)
         let compound = CompoundOperation(name: "Sync", operations: [inner, last])
+        compound.isSuspended = true
         compound.start()
+        #expect(
+            withoutAges(compound) == """
+                “Sync”: executing, 0 of 2 children have ended, suspended
+                  “pages”: ready, but the children are suspended, 0 of 2 children have ended
+                    “page 1”: not started
+                    “page 2”: not started
+                  “last”: waiting for “pages”, which has not been started
+                """)
+        compound.isSuspended = false
         await settled(
             compound,
             """
@@ -117,7 +106,9 @@ import OperationKitTestSupport
                 “page 2”: ready, but the limit of 1 is reached
               “last”: waiting for “pages”, which is executing
             """)
-        await finish([child], of: compound)
+        compound.cancel()
+        child.finish()
+        try? await compound.finished()
     }
 
     @Test("What is known of a composite stands before what it waits for") func waitingComposite() {
@@ -142,20 +133,10 @@ import OperationKitTestSupport
         #expect(pause.debugDescription.contains("waiting for exclusive access to “database”"))
         for operation in [copy, pause, holder] { operation.cancel() }
         holder.finish()
-    }
-
-    @Test("A child that has not started says what it is inside of, and a name is on one line") func childAlone() {
-        let child = ScriptedOperation("a\nb\u{1b}")
-        let compound = CompoundOperation(name: "Sync", operations: [child])
-        #expect(child.debugDescription == #"“a\nb\u{1B}”: not started, inside “Sync”"#)
-        #expect(withoutAges(compound).hasSuffix(#"“a\nb\u{1B}”: not started"#))
-    }
-
-    @Test("A delay says how long it is") func delay() {
-        let pause = DelayOperation(for: .seconds(5_000), name: "pause")
-        pause.start()
-        #expect(withoutAges(pause) == "“pause”: executing, waiting \(Duration.seconds(5_000).shortText)")
-        pause.cancel()
+        let longPause = DelayOperation(for: .seconds(5_000), name: "pause")
+        longPause.start()
+        #expect(withoutAges(longPause) == "“pause”: executing, waiting \(Duration.seconds(5_000).shortText)")
+        longPause.cancel()
     }
 
     @Test("A macro names its steps and what they wait for") func macro() async throws {
@@ -186,20 +167,10 @@ import OperationKitTestSupport
         try? await macro.finished()
     }
 
-    @Test("A mapped operation describes its source") func mapped() async throws {
-        let begun = Gate()
-        let source = Step<Int, Int>("load") { _, _ in begun.open() }
-        let mapped = source.map { $0 + 1 }.with(input: 1)
+    @Test("A macro or waterfall that was continued by `then` is described without parts, and a map with its source")
+    func continued() {
+        let mapped = Step<Int, Int>("load") { _, _ in }.map { $0 + 1 }.with(input: 1)
         #expect(withoutAges(mapped) == "“load”: not started, 1 steps\n  “load”: not started")
-        mapped.start()
-        await begun.opened()
-        #expect(
-            withoutAges(mapped) == "“load”: executing, 0 of 1 steps have ended\n  “load”: executing")
-        source.finish(with: 1)
-        #expect(try await mapped.value == 2)
-    }
-
-    @Test("A macro or waterfall that was continued by `then` is described without parts") func continued() {
         let macro = MacroOperation(IOBlockOperation<Int, Int>(name: "first") { $0 })
         macro.name = "Macro"
         _ = macro.then(IOBlockOperation<Int, Int>(name: "second") { $0 })
@@ -229,4 +200,98 @@ import OperationKitTestSupport
         #expect(try await waterfall.value == 7)
     }
 
+}
+
+@Suite("Descriptions: bounds", .hangGuard) struct DescriptionBoundsTests {
+    @Test("A large compound names the children that execute and some others, and counts the rest") func large() async {
+        // The only child that begins is the last one of all.
+        let last = ScriptedOperation.idle("last")
+        last.queuePriority = .veryHigh
+        let count = TestExtent.choose(4_000, long: 100_000)
+        let children = (0..<count).map { _ in ScriptedOperation() }
+        let compound = CompoundOperation(name: "Many", operations: children + [last], maxConcurrentOperationCount: 1)
+        await compound.start(until: last)
+        let lines = withoutAges(compound).split(separator: "\n")
+        #expect(lines.count == 102)
+        #expect(lines[0] == "“Many”: executing, 0 of \(count + 1) children have ended")
+        #expect(lines[1] == "  “last”: executing")
+        #expect(lines[2] == "  “ScriptedOperation 0”: ready, but the limit of 1 is reached")
+        #expect(lines[100] == "  “ScriptedOperation 98”: ready, but the limit of 1 is reached")
+        #expect(lines[101] == "  … and \(count - 99) more")
+        last.finish()
+        try? await compound.finished()
+    }
+
+    @Test("The description of a tree of compounds has a bounded number of lines") func tree() {
+        let compounds = (0..<20).map { index in
+            CompoundOperation(name: "\(index)", operations: (0..<50).map { _ in ScriptedOperation() })
+        }
+        let lines = CompoundOperation(operations: compounds).debugDescription.split(separator: "\n")
+        #expect(lines.count == OperationTree.length)
+        #expect(lines.last == "    … and more")
+    }
+
+    @Test("A description follows the dependencies of many children once, not for each of them") func chain() {
+        let reads = Shared(0)
+        let children = (0..<9_000).map { _ in ReadOperation() }
+        for (child, next) in zip(children, children.dropFirst()) { child.addDependency(next) }
+        let compound = CompoundOperation(name: "Many", operations: children)
+        for child in children { child.willRead.value = { _ = reads.increment() } }
+        #expect(compound.debugDescription.contains("waiting for “ReadOperation”, which waits for “ReadOperation”"))
+        #expect(reads.value < 3_000)
+    }
+}
+
+@Suite("Descriptions: reasons", .hangGuard) struct ChildSnapshotTests {
+    /// A composite of a width of 2 with two children.
+    private static func readiness(isStarted: Bool = true, _ change: (inout ReadinessStateMachine) -> Void = { _ in })
+        -> ReadinessStateMachine
+    {
+        var readiness = ReadinessStateMachine(limit: 2)
+        for operation in [AsyncOperation(), AsyncOperation()] {
+            readiness.registered(readiness.table.insert(operation), priority: .normal)
+        }
+        guard isStarted else { return readiness }
+        readiness.prepared()
+        readiness.started()
+        change(&readiness)
+        return readiness
+    }
+
+    private static let schedules = [
+        readiness(isStarted: false), readiness { $0.places.isSuspended = true }, readiness { $0.cancellationStarted() },
+        readiness { while $0.startNext() != nil {} }, readiness(),
+    ]
+
+    private static let ready = [
+        nil, "ready, but the children are suspended", "ready, but the children are being cancelled",
+        "ready, but the limit of 2 is reached", "ready, waiting for a thread",
+    ]
+
+    // not begun | suspended | cancelling | limit 2 | none
+    static let table: [(ChildPhase, isReady: Bool, [String?])] = [
+        (.added, true, [nil] + Array(repeating: "about to become ready", count: 4)),
+        (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
+        (.ready, true, ready),
+        (.starting, true, Array(repeating: "starting", count: 5)),
+        (.detached, true, Array(repeating: "starting", count: 5)),
+        (.ending(.detached), true, Array(repeating: "starting", count: 5)),
+        (.queuedUnready, false, Array(repeating: "not ready by itself", count: 5)),
+        (.queued, true, ready),
+    ]
+
+    @Test("A description says why a child has not started, whatever its state and its parent's", arguments: table)
+    func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {
+        let wait = "waiting for “b”, which is starting"
+        let waits = [ChildSnapshot.Stage.waiting, .queued].contains(phase.stage)
+        for (readyText, reason) in zip(Self.schedules.map(\.readyText), reasons) {
+            func text(wait: String?) -> String? {
+                ChildSnapshot.reason(phase.stage, wait: wait, isReady: isReady, readyText: readyText)
+            }
+            #expect(text(wait: nil) == reason, "\(readyText as Any)")
+            #expect(
+                text(wait: wait) == (waits ? wait : reason),
+                "Who waits for another one says so, unless that does not matter any more.")
+        }
+    }
 }

@@ -18,32 +18,31 @@ import OperationKitTestSupport
             }
         }
         let compound = CompoundOperation(name: "all", operations: operations, maxConcurrentOperationCount: limit)
-        let error = await outcome(of: compound)
-        let errors = error?.suboperationErrors ?? []
-        #expect(brief(error).hasPrefix("all failed [") && errors.map(\.index) == [0, 1, 2, 4, 5, 6, 8, 9, 10])
-        #expect(errors.map { $0.error as? TestError } == errors.map { .numbered($0.index) })
-        #expect(errors[0].name == "login" && errors[3].name == "ThrowingBlockOperation 4")
-    }
-
-    @Test("The failure of a child that was added while the compound runs is reported with its index")
-    func addedWhileRunning() async throws {
-        let compound = CompoundOperation(operations: [BlockOperation {}])
         try compound.addOperation(
             BlockOperation { [unowned compound] in
-                expectNoError { try compound.addOperation(name: "late") { throw TestError.first } }
+                expectNoError { try compound.addOperation(name: "late") { throw TestError.numbered(13) } }
             })
         let error = await outcome(of: compound)
-        #expect(summary(error) == ["2 late 0"] && error?.suboperationErrors.first?.siblingCount == 3)
+        let errors = error?.suboperationErrors ?? []
+        #expect(brief(error).hasPrefix("all failed [") && errors.map(\.index) == [0, 1, 2, 4, 5, 6, 8, 9, 10, 13])
+        #expect(errors.map { $0.error as? TestError } == errors.map { .numbered($0.index) })
+        #expect(errors[0].name == "login" && errors[3].name == "ThrowingBlockOperation 4")
+        #expect(errors.last?.name == "late" && errors.allSatisfy { $0.siblingCount == 14 })
     }
 
-    @Test("With `cancelRemaining` the first failure cancels the others, and is all reported", arguments: [-1, 1])
-    func cancelRemaining(limit: Int) async throws {
+    @Test(
+        "With `cancelRemaining` the first failure cancels the others, and is all reported, although it is suspended",
+        arguments: [-1, 1], [false, true])
+    func cancelRemaining(limit: Int, isSuspended: Bool) async throws {
         let others = (0..<3).map { _ in BlockOperation { Issue.record("It does not run.") } }
-        let failing = ScriptedOperation("bad") { $0.finish(withError: TestError.first) }
-        for other in others { other.addDependency(failing) }
         let compound = CompoundOperation(
-            name: "some", operations: others + [failing], maxConcurrentOperationCount: limit,
-            failurePolicy: .cancelRemaining)
+            name: "some", operations: others, maxConcurrentOperationCount: limit, failurePolicy: .cancelRemaining)
+        let failing = ScriptedOperation("bad") { [unowned compound] in
+            compound.isSuspended = isSuspended
+            $0.finish(withError: TestError.first)
+        }
+        for other in others { other.addDependency(failing) }
+        try compound.addOperation(failing)
         #expect(brief(await outcome(of: compound)) == "some failed [3 bad]")
         #expect(others.allSatisfy { $0.isCancelled && $0.isFinished })
         #expect(!compound.isCancelled)
@@ -67,20 +66,6 @@ import OperationKitTestSupport
         try compound.addOperations([running, failing])
         #expect(await outcome(of: compound)?.leafErrors.map { $0 as? TestError } == [.first])
         #expect(late.isCancelled && late.isFinished)
-    }
-
-    @Test("With `cancelRemaining` a failure ends the compound although it is suspended")
-    func suspendedMeanwhile() async throws {
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1, failurePolicy: .cancelRemaining)
-        let never = BlockOperation { Issue.record("It does not run.") }
-        try compound.addOperation(
-            ScriptedOperation { [unowned compound] in
-                compound.isSuspended = true
-                $0.finish(withError: TestError.first)
-            })
-        try compound.addOperation(never)
-        #expect(await outcome(of: compound)?.leafErrors.count == 1)
-        #expect(never.isFinished)
     }
 
     @Test("As an `NSError` the error has a domain, a code, a description and the errors of the children")
@@ -182,31 +167,21 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("The same holds while the child is executing", arguments: [1, 2])
-    func executing(levels: Int) async throws {
-        let began = Gate()
-        let leaf = ScriptedOperation.stoppable(main: { _ in began.open() })
-        let inner = CompoundOperation(name: "inner", operations: [leaf])
-        let compound = CompoundOperation(operations: [levels == 1 ? inner : CompoundOperation(operations: [inner])])
-        async let error = outcome(of: compound)
-        await began.opened()
-        inner.cancel(withError: TestError.reason)
-        #expect(await error?.leafErrors.map { $0 as? TestError } == [.reason])
-        #expect(leaf.error is CancellationError, "Children are cancelled without a reason")
-        #expect(brief(inner.error) == "inner cancelled (reason) []")
-    }
-
-    @Test("The error of a cancelled compound has those of its children, and then, at the ends of the tree, the reason")
-    func order() async throws {
+    @Test(
+        "The error of a cancelled compound has those of its children, which are cancelled without the reason, and then that",
+        arguments: [1, 2])
+    func order(levels: Int) async throws {
+        let last = ScriptedOperation("last")
         let compound = CompoundOperation(
             name: "sync", operations: [failing(TestError.first, "a")], maxConcurrentOperationCount: 1)
         try compound.addOperation(name: "b") { [unowned compound] in
             compound.cancel(withError: TestError.reason)
             throw TestError.second
         }
-        let error = await outcome(of: CompoundOperation(operations: [compound]))
-        #expect(brief(compound.error) == "sync cancelled (reason) [0 a, 1 b]")
+        try compound.addOperation(last)
+        let inner = levels == 1 ? compound : CompoundOperation(operations: [compound])
+        let error = await outcome(of: CompoundOperation(operations: [inner]))
+        #expect(brief(compound.error) == "sync cancelled (reason) [0 a, 1 b]" && last.error is CancellationError)
         #expect(error?.leafErrors.map { $0 as? TestError } == [.first, .second, .reason])
     }
-
 }

@@ -26,113 +26,60 @@ import OperationKitTestSupport
         await eventually("strangers have not run") { ended.value == 3 }
     }
 
-    @Test("A stranger that waits for the compound waits for its end, cancelled or not", arguments: [true, false])
-    func strangerThatWaits(isCancelled: Bool) async throws {
-        let stranger = BlockOperation {}
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
-        stranger.addDependency(compound)
-        try compound.addOperation(
-            BlockOperation { [unowned compound] in
-                OperationQueue.current?.addOperation(stranger)
-                if isCancelled { compound.cancel() }
-            })
-        try compound.addOperation(BlockOperation {})
-        compound.start()
-        try? await compound.finished()
-        await eventually("the stranger has not run") { stranger.isFinished }
-    }
-
-    @Test("Several operations, and a barrier, that a child adds to its queue run beside it")
-    func severalAndBarrier() async throws {
-        let log = EventLog()
+    /// Runs a child that calls a body with its queue, and others after it. Returns the queue that these have then.
+    @discardableResult
+    private func withQueueOfChild(_ body: @escaping @Sendable (OperationQueue) -> Void) async throws -> CompositeQueue {
         let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
-            BlockOperation {
-                OperationQueue.current?.addOperations(
-                    [BlockOperation { log.add("one") }, BlockOperation { log.add("two") }], waitUntilFinished: true)
-                OperationQueue.current?.addBarrierBlock { log.add("barrier") }
-                log.add("child")
-            }
-        }
-        try await OperationQueue().run(compound)
-        await eventually("the barrier has not run") { log.count(of: "barrier") == 1 }
-        #expect(Set(log.events.prefix(2)) == ["one", "two"])
-    }
-
-    @Test("A child that suspends or limits its queue holds up no child", arguments: [true, false])
-    func suspension(isSuspended: Bool) async throws {
-        let log = EventLog()
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
-            BlockOperation {
-                if isSuspended {
-                    OperationQueue.current?.isSuspended = true
-                } else {
-                    OperationQueue.current?.maxConcurrentOperationCount = 0
-                }
-            }
-            AsyncBlockOperation { finish in
-                log.add("asynchronous")
-                finish(nil)
-            }
-            BlockOperation { log.add("synchronous") }
-        }
-        try await OperationQueue().run(compound)
-        #expect(log.events == ["asynchronous", "synchronous"])
-    }
-
-    private func withQueueOfChild(
-        limit: Int = 1, _ body: @escaping @Sendable (OperationQueue) -> Void
-    ) async throws {
-        let compound = CompoundOperation(maxConcurrentOperationCount: limit) {
             ThrowingBlockOperation { body(try #require(OperationQueue.current)) }
-            BlockOperation {}
-        }
-        try await OperationQueue().run(compound)
-    }
-
-    @Test("A child reads back what it has set on its queue, and before that what a new queue answers")
-    func settings() async throws {
-        try await withQueueOfChild { queue in
-            #expect(!queue.isSuspended)
-            #expect(queue.maxConcurrentOperationCount == OperationQueue().maxConcurrentOperationCount)
-            queue.isSuspended = true
-            queue.maxConcurrentOperationCount = 3
-            queue.qualityOfService = .background
-            let underlying = DispatchQueue(label: "underlying")
-            let before = unsafe queue.underlyingQueue
-            unsafe queue.underlyingQueue = underlying
-            let after = unsafe queue.underlyingQueue
-            #expect(before == nil && after === underlying)
-            #expect(queue.isSuspended && queue.maxConcurrentOperationCount == 3)
-            #expect(queue.qualityOfService == .background)
-            queue.isSuspended = false
-            #expect(!queue.isSuspended)
-        }
-    }
-
-    @Test("A child can give its queue another dispatch queue, on which what it adds runs")
-    func underlyingQueue() async throws {
-        let key = DispatchSpecificKey<Bool>()
-        let target = DispatchQueue(label: "target")
-        target.setSpecific(key: key, value: true)
-        let seen = Shared<Bool?>(nil)
-        try await withQueueOfChild { queue in
-            unsafe queue.underlyingQueue = target
-            queue.addOperations(
-                [BlockOperation { seen.value = DispatchQueue.getSpecific(key: key) }], waitUntilFinished: true)
-        }
-        #expect(seen.value == true)
-    }
-
-    @Test("The quality of service that a child gives its queue is not that of the children after it")
-    func qualityOfService() async throws {
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
-            BlockOperation { OperationQueue.current?.qualityOfService = .background }
+            AsyncBlockOperation { $0(nil) }
             BlockOperation {}
         }
         compound.qualityOfService = .userInitiated
         let scheduler = try #require(compound.children as? ChildScheduler)
         try await OperationQueue().run(compound)
-        #expect(scheduler.queue.childQualityOfService == .userInitiated)
+        return scheduler.queue
+    }
+
+    @Test(
+        "A child reads back what it has set on its queue, and before that what a new queue answers, and it holds up no child"
+    )
+    func settings() async throws {
+        let scheduling = try await withQueueOfChild { queue in
+            #expect(!queue.isSuspended)
+            #expect(queue.maxConcurrentOperationCount == OperationQueue().maxConcurrentOperationCount)
+            let underlying = DispatchQueue(label: "underlying")
+            let before = unsafe queue.underlyingQueue
+            unsafe queue.underlyingQueue = underlying
+            let after = unsafe queue.underlyingQueue
+            #expect(before == nil && after === underlying)
+            queue.isSuspended = true
+            queue.isSuspended = false
+            #expect(!queue.isSuspended)
+            queue.isSuspended = true
+            queue.maxConcurrentOperationCount = 0
+            queue.qualityOfService = .background
+            #expect(queue.isSuspended && queue.maxConcurrentOperationCount == 0)
+            #expect(queue.qualityOfService == .background)
+        }
+        #expect(scheduling.childQualityOfService == .userInitiated)
+    }
+
+    @Test("What a child adds to its queue, also a barrier, runs beside it, on the dispatch queue that it has set")
+    func added() async throws {
+        let (log, key, target) = (EventLog(), DispatchSpecificKey<Bool>(), DispatchQueue(label: "target"))
+        target.setSpecific(key: key, value: true)
+        let add = { @Sendable (name: String) in log.add("\(name) \(DispatchQueue.getSpecific(key: key) == true)") }
+        try await withQueueOfChild { queue in
+            unsafe queue.underlyingQueue = target
+            queue.progress.totalUnitCount = 3
+            queue.addOperations(
+                [BlockOperation { add("one") }, BlockOperation { add("two") }], waitUntilFinished: true)
+            // Its progress counts these, and no children.
+            #expect(queue.progress.completedUnitCount == 2)
+            queue.addBarrierBlock { add("barrier") }
+        }
+        await eventually("the barrier has not run") { log.events.count == 3 }
+        #expect(Set(log.events.prefix(2)) == ["one true", "two true"] && log.events[2].hasPrefix("barrier"))
     }
 
     @Test("A child that waits for its queue waits for what was added to it, and not for itself")
@@ -172,19 +119,6 @@ import OperationKitTestSupport
         queue.isSuspended = false
         try await queue.allOperationsFinished()
         #expect(stranger.isFinished)
-    }
-
-    @Test("The progress of the queue of a child counts what was added to it, and no children")
-    func progress() async throws {
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
-            BlockOperation {
-                OperationQueue.current?.progress.totalUnitCount = 2
-                OperationQueue.current?.addOperations([BlockOperation {}], waitUntilFinished: true)
-            }
-            for _ in 0..<4 { BlockOperation {} }
-            BlockOperation { #expect(OperationQueue.current?.progress.completedUnitCount == 1) }
-        }
-        try await OperationQueue().run(compound)
     }
 
     #if os(Linux)

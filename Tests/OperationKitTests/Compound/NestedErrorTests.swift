@@ -158,6 +158,15 @@ import OperationKitTestSupport
         #expect(sentences("Sync", stopped) == expected("Sync", "was cancelled (No time)."))
         #expect(
             sentences("macro", stopped) == expected("macro", "failed: “Sync” was cancelled (No time)."))
+        func entry(_ name: String) -> String {
+            let failure = SuboperationError(name: name, index: 0, error: failed)
+            return CompoundOperationError.suboperationFailure(name: "night", errors: [failure]).localizedDescription
+        }
+        let end = "1 operation failed: “login”: It broke."
+        #expect(entry("Sync") == "“night”: 1 operation failed: “Sync”: \(end)")
+        #expect(entry("macro") == "“night”: 1 operation failed: “macro”: “Sync”: \(end)")
+        // One without a name has its index.
+        #expect(entry("Sync 2") == "“night”: 1 operation failed: “Sync 2”: \(end)")
         // However deep it is.
         let deep = Self.nested(9, stopped).localizedDescription
         #expect(deep.hasSuffix(" 1 operation failed: “n0”: “Sync” was cancelled (No time)."), "\(deep)")
@@ -184,20 +193,6 @@ import OperationKitTestSupport
         for error in [converted, CocoaError(.fileNoSuchFile), POSIXError(.EACCES)] as [any Error] {
             #expect(text(error).hasPrefix("“pay” failed: \(error.localizedDescription.dropLast())"))
         }
-    }
-
-    @Test("The entry of a child that ended with the error of another compound has the names of both")
-    func passedOn() {
-        let failure = SuboperationError(name: "rome", index: 0, error: TestError.first)
-        let photos = CompoundOperationError.suboperationFailure(name: "photos", errors: [failure])
-        func text(_ name: String) -> String {
-            let failure = SuboperationError(name: name, index: 0, error: photos)
-            return CompoundOperationError.suboperationFailure(name: "night", errors: [failure]).localizedDescription
-        }
-        #expect(text("photos").hasPrefix("“night”: 1 operation failed: “photos”: 1 operation failed: “rome”: "))
-        #expect(text("sync").hasPrefix("“night”: 1 operation failed: “sync”: “photos”: 1 operation failed: “rome”: "))
-        // One without a name has its index.
-        #expect(text("photos 2").hasPrefix("“night”: 1 operation failed: “photos 2”: 1 operation failed: “rome”: "))
     }
 
     @Test(

@@ -9,41 +9,34 @@ import OperationKitTestSupport
     typealias Chain = IOOperation<Int, Int>
     /// Composites inside each other, made before the start or, where a closure makes them, while they run.
     enum Form: CaseIterable, Sendable {
-        case macros, macrosOfMacros, maps, recoveries, recoveriesThatRun, recoveriesThatMake, waterfalls
-        case compounds, compoundsFromOutside, compoundsWithBlocks, compoundsThatWait, compoundsWhileTheyRun, mixture
+        case macros, maps, recoveries, recoveriesThatRun, recoveriesThatMake, waterfalls
+        case compounds, compoundsThatWait, compoundsWhileTheyRun, mixture
 
         func make(_ depth: Int, around leaf: @escaping @Sendable () -> Chain) -> AsyncOperation {
             switch self {
             case .macros:
-                return nested(depth, leaf()) { MacroOperation(Self.step()).then($0).then(Self.step()) }
-            case .macrosOfMacros:
-                return nested(depth, leaf()) {
-                    MacroOperation(MacroOperation(Self.step())).then($0).then(MacroOperation(Self.step()))
+                nested(depth, leaf()) { MacroOperation(MacroOperation(Self.step())).then($0).then(Self.step()) }
+            case .maps: nested(depth, leaf()) { $0.map { $0 } }
+            case .recoveries: nested(depth, leaf()) { $0.recoverRun { error throws -> Chain in throw error } }
+            case .recoveriesThatRun: nested(depth, Self.failing()) { $0.recoverRun { _ in Self.failing() } }
+            case .recoveriesThatMake: Self.made(depth, leaf) { inner, _ in Self.failing().recoverRun { _ in inner() } }
+            case .waterfalls:
+                Self.made(depth, leaf) { inner, _ in Waterfall<Int, Int>().thenRun { _ in inner() }.then { $0 } }
+            case .mixture:
+                Self.made(depth, leaf) { inner, level in
+                    let waterfall = Waterfall<Int, Int>().thenRun { _ in inner() }
+                    return switch level % 3 {
+                    case 0: waterfall.map { $0 }
+                    case 1: Self.failing().recoverRun { _ in inner() }
+                    default: MacroOperation(Self.step()).then(waterfall)
+                    }
                 }
-            case .maps: return nested(depth, leaf()) { $0.map { $0 } }
-            case .recoveries: return nested(depth, leaf()) { $0.recoverRun { error throws -> Chain in throw error } }
-            case .recoveriesThatRun: return nested(depth, Self.failing()) { $0.recoverRun { _ in Self.failing() } }
-            case .recoveriesThatMake: return Self.recovering(depth, leaf)
-            case .waterfalls: return Self.waterfall(depth, leaf)
-            case .mixture: return Self.mixture(depth, leaf)
             case .compounds:
-                return (1..<depth).reduce(CompoundOperation(operations: [leaf().with(input: 0)])) { inner, _ in
+                (1..<depth).reduce(CompoundOperation(operations: [leaf().with(input: 0)])) { inner, _ in
                     CompoundOperation(operations: [inner])
                 }
-            case .compoundsFromOutside: return fromOutside(depth, leaf()) { [$0] }
-            case .compoundsWithBlocks:
-                return fromOutside(depth, leaf()) {
-                    [BlockOperation {}, $0, CompoundOperation(operations: [BlockOperation {}])]
-                }
-            case .compoundsThatWait:
-                return fromOutside(depth, leaf()) { inner in
-                    let first = CompoundOperation(operations: [Self.step().with(input: 0)])
-                    let last = Self.step().with(input: 0)
-                    inner.addDependency(first)
-                    last.addDependency(inner)
-                    return [first, inner, last]
-                }
-            case .compoundsWhileTheyRun: return Growing(depth, leaf)
+            case .compoundsThatWait: fromOutside(depth, leaf())
+            case .compoundsWhileTheyRun: Growing(depth, leaf)
             }
         }
 
@@ -54,41 +47,31 @@ import OperationKitTestSupport
             (0..<depth).reduce(leaf) { inner, _ in around(inner) }.with(input: 0)
         }
 
-        private func fromOutside(
-            _ depth: Int, _ leaf: Chain, _ children: (CompoundOperation) -> [Operation]
-        ) -> CompoundOperation {
+        /// Those that are made by closures of those around them.
+        private static func made(
+            _ depth: Int, _ leaf: @escaping @Sendable () -> Chain,
+            _ around: @escaping @Sendable (_ inner: @escaping @Sendable () -> Chain, _ level: Int) -> Chain
+        ) -> Chain {
+            depth == 0
+                ? leaf().with(input: 0) : around({ made(depth - 1, leaf, around) }, depth).with(input: 0)
+        }
+
+        /// Compounds that wait, each together with its neighbors, to which the next one is added.
+        private func fromOutside(_ depth: Int, _ leaf: Chain) -> CompoundOperation {
             let outermost = CompoundOperation()
             var compound = outermost
             expectNoError {
                 for _ in 1..<depth {
-                    let inner = CompoundOperation()
-                    try compound.addOperations(children(inner))
+                    let (inner, last) = (CompoundOperation(), Self.step().with(input: 0))
+                    let first = CompoundOperation(operations: [Self.step().with(input: 0)])
+                    inner.addDependency(first)
+                    last.addDependency(inner)
+                    try compound.addOperations([BlockOperation {}, first, inner, last])
                     compound = inner
                 }
                 try compound.addOperation(leaf.with(input: 0))
             }
             return outermost
-        }
-
-        private static func recovering(_ depth: Int, _ leaf: @escaping @Sendable () -> Chain) -> Chain {
-            depth == 0
-                ? leaf().with(input: 0) : failing().recoverRun { _ in recovering(depth - 1, leaf) }.with(input: 0)
-        }
-
-        private static func waterfall(_ depth: Int, _ leaf: @escaping @Sendable () -> Chain) -> Chain {
-            if depth == 0 { return leaf().with(input: 0) }
-            return Waterfall<Int, Int>().thenRun { _ in waterfall(depth - 1, leaf) }.then { $0 }.with(input: 0)
-        }
-
-        private static func mixture(_ depth: Int, _ leaf: @escaping @Sendable () -> Chain) -> Chain {
-            if depth == 0 { return leaf().with(input: 0) }
-            return switch depth % 3 {
-            case 0: Waterfall<Int, Int>().thenRun { _ in mixture(depth - 1, leaf) }.map { $0 }.with(input: 0)
-            case 1: failing().recoverRun { _ in mixture(depth - 1, leaf) }.with(input: 0)
-            default:
-                MacroOperation(step()).then(Waterfall<Int, Int>().thenRun { _ in mixture(depth - 1, leaf) })
-                    .with(input: 0)
-            }
         }
     }
 

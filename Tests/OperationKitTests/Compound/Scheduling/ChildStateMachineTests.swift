@@ -10,20 +10,16 @@ import OperationKitTestSupport
         let compound = CompoundOperation()
         let operations: [Operation]
 
-        convenience init(
-            children count: Int, limit: Int = 1, isProgressObserved: Bool = false, isStarted: Bool = false
+        /// With these operations as children, or else so many asynchronous ones.
+        init(
+            children count: Int = 0, of operations: [Operation]? = nil, limit: Int = 1,
+            isProgressObserved: Bool = false, isStarted: Bool = false
         ) {
-            self.init(
-                of: (0..<count).map { _ in AsyncOperation() }, limit: limit, isProgressObserved: isProgressObserved,
-                isStarted: isStarted)
-        }
-
-        init(of operations: [Operation], limit: Int = 1, isProgressObserved: Bool = false, isStarted: Bool = false) {
-            self.operations = operations
+            self.operations = operations ?? (0..<count).map { _ in AsyncOperation() }
             machine = ChildStateMachine(limit: limit, failurePolicy: .continueAll)
             if isProgressObserved { _ = machine.progressObserved() }
             _ = machine.attached(to: compound, CompositeHandlers(start: {}, finished: { _, _ in }))
-            _ = machine.addedInitially(operations)
+            _ = machine.addedInitially(self.operations)
             if isStarted { _ = start() }
         }
 
@@ -37,6 +33,9 @@ import OperationKitTestSupport
             return machine.started()
         }
 
+        /// - Returns: The child that a worker takes which arrives.
+        func next() -> ChildReference? { machine.workerStarted().next }
+
         func end(_ child: ChildReference?, step: WorkerStep = .continues) -> Effects {
             guard let child else { return Effects() }
             return machine.childEnded(ChildEnd(child: child, failure: nil, step: step))
@@ -47,18 +46,16 @@ import OperationKitTestSupport
     func progress() throws {
         let scene = Scene(children: 2, isProgressObserved: true)
         _ = scene.start()
-        let first = scene { $0.workerStarted() }.next
+        let first = scene.next()
         let ended = scene.end(first)
         let report = try #require(ended.progress)
         #expect(report.composite === scene.compound && report.fraction == 0.5)
         #expect(ended.next == nil && !ended.requestsWorker)
         // It keeps its place, and what it reports now counts no more.
-        let changed = scene { $0.limitChanged(to: 1) }
-        #expect(changed.requestsWorker == false)
+        #expect(scene { $0.limitChanged(to: 1) }.requestsWorker == false)
         #expect(scene.machine.childProgressed(scene.operations[0], to: 0.9) == nil)
         let end = try #require(report.end)
-        let reported = scene { $0.progressReported(end) }
-        #expect(reported.next?.operation === scene.operations[1])
+        #expect(scene { $0.progressReported(end) }.next?.operation === scene.operations[1])
     }
 
     @Test("A change of the progress that is far smaller than the unit in which it is counted is not reported")
@@ -74,7 +71,7 @@ import OperationKitTestSupport
     func secondEnd(isProgressObserved: Bool) throws {
         let scene = Scene(children: 2, limit: 2, isProgressObserved: isProgressObserved)
         _ = scene.start()
-        let first = scene { $0.workerStarted() }.next
+        let first = scene.next()
         _ = scene.end(first, step: .none)
         let again = scene.end(first)
         #expect(again.next?.operation === scene.operations[1])
@@ -88,11 +85,9 @@ import OperationKitTestSupport
         let arrived = scene { $0.workerStarted() }
         let child = try #require(arrived.next)
         let end = try #require(scene.end(child, step: .none).progress?.end)
-        let detached = scene { $0.detached(child, step: .continues) }
-        #expect(detached.next == nil)
+        #expect(scene { $0.detached(child, step: .continues) }.next == nil)
         #expect(scene.machine.readiness.places.detachedCount == 1)
-        let reported = scene { $0.progressReported(end) }
-        #expect(reported.finished != nil)
+        #expect(scene { $0.progressReported(end) }.finished != nil)
         let places = scene.machine.readiness.places
         #expect(places.started == 0 && places.detachedCount == 0 && places.active == 0)
     }
@@ -100,14 +95,12 @@ import OperationKitTestSupport
     @Test("The queue is told of a limit while it keeps one, and of changes by the thread that tells it")
     func settings() throws {
         let scene = Scene(children: 1, isStarted: true)
-        let unneeded = scene { $0.limitChanged(to: 2) }
-        #expect(unneeded.settings == nil)
-        let child = try #require(scene { $0.workerStarted() }.next)
+        #expect(scene { $0.limitChanged(to: 2) }.settings == nil)
+        let child = try #require(scene.next())
         #expect(scene { $0.handedToQueue(child, step: .leaves) }.settings == nil)
         let first = try #require(scene { $0.waitsOnQueue(child) }.settings)
         #expect(first == QueueSettings(limit: 2, isSuspended: false))
-        let suspended = scene { $0.suspensionChanged(to: true) }
-        #expect(suspended.settings == nil)
+        #expect(scene { $0.suspensionChanged(to: true) }.settings == nil)
         let second = scene.machine.settingsApplied(first).next
         #expect(second == QueueSettings(limit: 2, isSuspended: true))
         #expect(scene.machine.settingsApplied(try #require(second)).next == nil)
@@ -122,29 +115,26 @@ import OperationKitTestSupport
         let arrived = scene { $0.workerStarted() }
         #expect(arrived.requestsWorker)
         let child = try #require(arrived.next)
-        let handedOver = scene { $0.handedToQueue(child, step: .continues) }
-        #expect(handedOver.next?.operation === scene.operations[1])
+        #expect(scene { $0.handedToQueue(child, step: .continues) }.next?.operation === scene.operations[1])
         // The queue may begin the child in its place before it is told of the limit.
         let settings = try #require(scene { $0.waitsOnQueue(child) }.settings)
         let early = scene { $0.workerStarted() }
         #expect(early.next == nil && !early.requestsWorker)
         #expect(scene.machine.settingsApplied(settings).next == nil)
         #expect(scene { $0.effects() }.requestsWorker)
-        #expect(scene { $0.workerStarted() }.next?.operation === scene.operations[2])
+        #expect(scene.next()?.operation === scene.operations[2])
     }
 
     @Test("A child that is being added keeps the composite from ending, and does not start before it is committed")
     func additionWhileTheLastChildEnds() throws {
         let scene = Scene(children: 1)
         _ = scene.start()
-        let first = scene { $0.workerStarted() }.next
+        let first = scene.next()
         var registrations = [ChildRegistration(ChildReference(slot: -1, operation: AsyncOperation()), weight: 1)]
-        let added = scene { $0.adding(&registrations) }
-        #expect(added.rejection == nil)
+        #expect(scene { $0.adding(&registrations) }.rejection == nil)
         let ended = scene.end(first)
         #expect(ended.finished == nil && ended.next == nil)
-        let committed = scene { $0.committed(registrations) }
-        #expect(committed.requestsWorker)
+        #expect(scene { $0.committed(registrations) }.requestsWorker)
     }
 
     @Test("A child that was expected takes its place in the progress in one step") func expectedChild() {
@@ -162,18 +152,15 @@ import OperationKitTestSupport
     @Test("A worker whose child goes on leaves after the queue has its lower limit, if that starts children itself")
     func leavingWorker() throws {
         let scene = Scene(children: 4, limit: 2, isStarted: true)
-        let first = try #require(scene { $0.workerStarted() }.next)
-        let second = try #require(scene { $0.workerStarted() }.next)
-        let handed = scene { $0.handedToQueue(second, step: .leaves) }
-        #expect(handed.queued?.operation === second.operation)
+        let first = try #require(scene.next())
+        let second = try #require(scene.next())
+        #expect(scene { $0.handedToQueue(second, step: .leaves) }.queued?.operation === second.operation)
         let kept = try #require(scene { $0.waitsOnQueue(second) }.settings)
-        _ = scene { $0.settingsApplied(kept) }
+        _ = scene.machine.settingsApplied(kept)
         let settings = try #require(scene { $0.limitChanged(to: 3) }.settings)
-        let detached = scene { $0.detached(first, step: .leaves) }
-        #expect(detached.settings == nil)
+        #expect(scene { $0.detached(first, step: .leaves) }.settings == nil)
         let worker = ChildWorker(scheduler, priority: .normal)
-        let leaves = scene { $0.workerLeaves(worker) }
-        #expect(!leaves)
+        #expect(!scene { $0.workerLeaves(worker) })
         let applied = scene { $0.settingsApplied(settings) }
         #expect(applied.next == QueueSettings(limit: 2, isSuspended: false) && applied.held.isEmpty)
         let following = try #require(applied.next)
@@ -183,28 +170,26 @@ import OperationKitTestSupport
         let last = scene { $0.settingsApplied(following) }
         #expect(last.next == nil && last.held.leavingWorkers.isEmpty)
         let other = ChildWorker(scheduler, priority: .normal)
-        let otherLeaves = scene { $0.workerLeaves(other) }
-        #expect(otherLeaves)
+        #expect(scene { $0.workerLeaves(other) })
     }
 
     @Test("A worker leaves although the queue is given its settings, if that starts no children itself")
     func workerWithoutQueuedChildren() throws {
         let scene = Scene(children: 1, limit: 2, isStarted: true)
-        let child = try #require(scene { $0.workerStarted() }.next)
+        let child = try #require(scene.next())
         _ = scene { $0.handedToQueue(child, step: .leaves) }
         let kept = try #require(scene { $0.waitsOnQueue(child) }.settings)
-        _ = scene { $0.settingsApplied(kept) }
+        _ = scene.machine.settingsApplied(kept)
         #expect(scene.end(child, step: .none).settings == .immediate)
         let worker = ChildWorker(scheduler, priority: .normal)
-        let leaves = scene { $0.workerLeaves(worker) }
-        #expect(leaves)
+        #expect(scene { $0.workerLeaves(worker) })
     }
 
     @Test("A child is handed to the queue after the queue has its lower limit") func queuedChild() throws {
         let scene = Scene(children: 5, limit: 3, isStarted: true)
-        let first = try #require(scene { $0.workerStarted() }.next)
-        let second = try #require(scene { $0.workerStarted() }.next)
-        let third = try #require(scene { $0.workerStarted() }.next)
+        let first = try #require(scene.next())
+        let second = try #require(scene.next())
+        let third = try #require(scene.next())
         _ = scene { $0.handedToQueue(first, step: .leaves) }
         let settings = try #require(scene { $0.waitsOnQueue(first) }.settings)
         let handed = scene { $0.handedToQueue(second, step: .leaves) }
@@ -227,7 +212,7 @@ import OperationKitTestSupport
         #expect(first.operation === scene.operations[0] && !started.requestsWorker)
         let back = scene { $0.handedBack(first) }
         #expect(back.requestsWorker && back.queued == nil && back.settings == nil)
-        let again = try #require(scene { $0.workerStarted() }.next)
+        let again = try #require(scene.next())
         #expect(again.operation === first.operation)
         let handed = scene { $0.handedToQueue(again, step: .continues) }
         #expect(handed.queued != nil && handed.next == nil)
@@ -237,20 +222,20 @@ import OperationKitTestSupport
         let last = scene.end(second.queued, step: .none)
         #expect(last.requestsWorker && last.queued == nil)
         #expect(last.settings == QueueSettings(limit: 1, isSuspended: false))
-        #expect(scene { $0.workerStarted() }.next?.operation === scene.operations[2])
+        #expect(scene.next()?.operation === scene.operations[2])
     }
 
     @Test("A worker that is on its way when the last child has ended gets through a queue that was paused")
     func lateWorker() throws {
         let scene = Scene(of: [BlockOperation {}, AsyncOperation(), AsyncOperation()], limit: 2)
         let child = try #require(scene.start().queued)
-        let second = scene { $0.workerStarted() }.next
+        let second = scene.next()
         let kept = scene.end(child, step: .none)
         #expect(kept.requestsWorker && kept.settings == QueueSettings(limit: 2, isSuspended: false))
-        _ = scene { $0.settingsApplied(QueueSettings(limit: 2, isSuspended: false)) }
+        _ = scene.machine.settingsApplied(QueueSettings(limit: 2, isSuspended: false))
         let third = scene.end(second).next
         let paused = try #require(scene { $0.suspensionChanged(to: true) }.settings)
-        _ = scene { $0.settingsApplied(paused) }
+        _ = scene.machine.settingsApplied(paused)
         let last = scene.end(third)
         #expect(last.finished != nil && last.settings == QueueSettings(limit: 2, isSuspended: false))
     }
@@ -261,8 +246,8 @@ import OperationKitTestSupport
         let child = try #require(scene.start().queued)
         let waits = scene { $0.waitsOnQueue(child) }
         #expect(waits.requestsWorker && waits.settings == QueueSettings(limit: 1, isSuspended: false))
-        _ = scene { $0.settingsApplied(QueueSettings(limit: 1, isSuspended: false)) }
-        let second = scene { $0.workerStarted() }.next
+        _ = scene.machine.settingsApplied(QueueSettings(limit: 1, isSuspended: false))
+        let second = scene.next()
         #expect(second?.operation === scene.operations[1])
         // While it does, a worker looks at all of them.
         let ended = scene.end(second, step: .leaves)
@@ -276,7 +261,7 @@ import OperationKitTestSupport
     func putBack() throws {
         let scene = Scene(of: [AsyncOperation(), AsyncOperation()], limit: 1)
         _ = scene.start()
-        let child = try #require(scene { $0.workerStarted() }.next)
+        let child = try #require(scene.next())
         child.operation.addDependency(Operation())
         let next = scene { $0.putBack(ChildRegistration(child), step: .continues) }.next
         #expect(next?.operation === scene.operations[1])
@@ -290,10 +275,10 @@ import OperationKitTestSupport
         _ = scene { $0.cancellationStarted(by: thread) }
         #expect(scene.end(child, step: .none).queued == nil)
         #expect(scene { $0.childrenCancelled(by: thread) }.requestsWorker)
-        let second = try #require(scene { $0.workerStarted() }.next)
+        let second = try #require(scene.next())
         let handed = scene { $0.handedToQueue(second, step: .continues) }
         #expect(handed.settings == QueueSettings(limit: 1, isSuspended: false))
-        _ = scene { $0.settingsApplied(QueueSettings(limit: 1, isSuspended: false)) }
+        _ = scene.machine.settingsApplied(QueueSettings(limit: 1, isSuspended: false))
         #expect(scene.end(second, step: .none).settings == nil)
     }
 }
