@@ -157,6 +157,19 @@ import OperationKitTestSupport
         #expect(waiting.error == nil && cycle.allSatisfy(\.isFinished))
     }
 
+    @Test("The second observer of an external dependency is ended, and the first one stays") func secondObserver() {
+        var (readiness, externals) = (ReadinessStateMachine(limit: -1), ExternalDependencies())
+        readiness.started()
+        let (operation, slot) = (Operation(), readiness.table.insert(Operation()))
+        externals.awaited(operation, by: slot, in: &readiness)
+        #expect(externals.takeChanges(isStarted: true)?.toObserve == [operation])
+        let observers = (0..<2).map { _ in FinishObserver(operation) {} }
+        for observer in observers { externals.observed(operation, by: observer) }
+        let stale = externals.takeChanges(isStarted: true)?.staleObservers ?? []
+        #expect(stale.count == 1 && stale.first === observers[1])
+        for observer in observers { observer.end() }
+    }
+
     @Test("The last reference to an external dependency is not released under a lock")
     func releasesUnlocked() async throws {
         let (compound, child, isFree) = (CompoundOperation(), ScriptedOperation(), Shared<Bool?>(nil))

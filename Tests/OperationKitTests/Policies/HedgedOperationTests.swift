@@ -4,7 +4,6 @@ import OperationKitTestSupport
 
 @Suite("Hedged operations", .hangGuard) struct HedgedOperationTests {
     private let clock = ManualClock()
-    private let leaks = LeakTracker()
 
     /// The attempts of one operation, which end when the test says so, or as cancelled.
     private final class Attempts: Sendable {
@@ -24,8 +23,6 @@ import OperationKitTestSupport
         func begun(_ number: Int) async {
             await eventually("attempt \(number) has not begun") { self[number]?.isAtWork == true }
         }
-
-        func removeAll() { all.value = [:] }
     }
 
     /// Holds up the thread that ends an operation.
@@ -39,55 +36,40 @@ import OperationKitTestSupport
     }
 
     /// An operation with three attempts, a second after each other.
-    private func hedged(_ attempts: Attempts) -> HedgedOperation<Void, Int> {
-        let leaks = leaks
-        let hedged = HedgedOperation(after: .seconds(1), maximumAttempts: 3, name: "page") {
-            leaks.track(attempts.make($0))
-        }
-        hedged.clock = clock
-        return leaks.track(hedged)
-    }
-
     private func started() -> (Attempts, HedgedOperation<Void, Int>) {
         let attempts = Attempts()
-        let hedged = hedged(attempts)
+        let hedged = HedgedOperation(after: .seconds(1), maximumAttempts: 3, name: "page") { attempts.make($0) }
+        hedged.clock = clock
         hedged.start()
         return (attempts, hedged)
     }
 
     @Test("Another attempt begins after each delay, the first success counts, and the others are cancelled")
     func slow() async throws {
-        do {
-            let (attempts, hedged) = started()
-            for number in 1...2 {
-                await attempts.begun(number)
-                await clock.pass(.seconds(1))
-            }
-            await attempts.begun(3)
-            #expect(clock.deadlines.isEmpty && hedged.attemptCount == 3)
-            attempts[2]?.finish(with: 2)
-            #expect(try await hedged.value == 2)
-            for number in [1, 3] {
-                #expect(attempts[number]?.isCancelled == true && attempts[number]?.isFinished == true)
-            }
-            attempts.removeAll()
+        let (attempts, hedged) = started()
+        for number in 1...2 {
+            await attempts.begun(number)
+            await clock.pass(.seconds(1))
         }
-        await clock.expectNothingLeft(leaks)
+        await attempts.begun(3)
+        #expect(clock.deadlines.isEmpty && hedged.attemptCount == 3)
+        attempts[2]?.finish(with: 2)
+        #expect(try await hedged.value == 2)
+        for number in [1, 3] {
+            #expect(attempts[number]?.isCancelled == true && attempts[number]?.isFinished == true)
+        }
     }
 
     @Test("An attempt that fails makes the next one begin immediately, and the last failure counts")
     func failures() async {
-        do {
-            let (attempts, hedged) = started()
-            for number in 1...3 {
-                await attempts.begun(number)
-                attempts[number]?.finish(withError: TestError.numbered(number))
-            }
-            await #expect(throws: TestError.numbered(3)) { try await hedged.value }
-            #expect(clock.now.offset == .zero)
-            attempts.removeAll()
+        let (attempts, hedged) = started()
+        for number in 1...3 {
+            await attempts.begun(number)
+            attempts[number]?.finish(withError: TestError.numbered(number))
         }
-        await clock.expectNothingLeft(leaks)
+        await #expect(throws: TestError.numbered(3)) { try await hedged.value }
+        #expect(clock.now.offset == .zero)
+        await clock.expectNoSleepers()
     }
 
     @Test("A delay counts from the begin of the last attempt") func delayAfterFailure() async throws {

@@ -39,23 +39,19 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A prerequisite runs before the evaluation, on a queue of its own") func success() async throws {
+    @Test(
+        "A prerequisite runs before the evaluation, on a queue of its own, and its failure is that of the operation",
+        arguments: [nil, TestError.first])
+    func outcome(error: TestError?) async throws {
         let login = endless("login")
         let work = work(needing: login)
         OperationQueue.serial(name: "serial").addOperation(work)
         await log.begun("login")
         #expect(log.events == ["login"] && work.isExecuting)
-        login.finish()
-        try await work.finished()
-        #expect(log.events == ["login", "evaluate", "work"])
-    }
-
-    @Test("A prerequisite that fails ends the operation with an error that names all, without evaluation")
-    func failure() async throws {
-        let work = work(needing: ScriptedOperation("login") { $0.finish(withError: TestError.first) })
-        work.start()
+        login.finish(withError: error)
         try await work.waitForFinish()
-        #expect(brief(work.error) == "work, signed in, login: first" && log.events.isEmpty)
+        #expect(log.events == (error == nil ? ["login", "evaluate", "work"] : ["login"]))
+        #expect(brief(work.error) == (error == nil ? "success" : "work, signed in, login: first"))
     }
 
     @Test(

