@@ -127,6 +127,7 @@ import OperationKitTestSupport
         for gate in work.gates { gate.open() }
         #expect(work.begun.value == 2)
         map.isSuspended = false
+        #expect(!map.debugDescription.contains("suspended"))
         #expect(try await map.value == Array(0..<6))
     }
 

@@ -66,6 +66,19 @@ import OperationKitTestSupport
         #expect(desk.machine.permitsReturned(1, of: rate).isEmpty && desk.machine.waitingCount(of: rate) == 0)
     }
 
+    @Test("A request that lacks a resource keeps its place in the lines of all, and takes none before it gets all")
+    mutating func together() {
+        let (a, b) = (desk.resource(), desk.resource())
+        desk.request("holder", a)
+        desk.request("both", a, b)
+        desk.request("later", b)
+        #expect(desk.granted == ["holder"])
+        desk.end("holder")
+        #expect(desk.granted == ["holder", "both"])
+        desk.end("both")
+        #expect(desk.granted == ["holder", "both", "later"])
+    }
+
     @Test("Requests from inside a holder come before others, and hold up these, but not each other")
     mutating func inside() {
         let (a, b, c) = (desk.resource(), desk.resource(), desk.resource())
@@ -96,6 +109,18 @@ import OperationKitTestSupport
         desk.request("single", b, inside: "sync")
         desk.end("user")
         #expect(desk.granted.last == "both")
+    }
+
+    @Test("A request from outside that waited behind one from inside is granted with it, if there is another place")
+    mutating func outsideBehindInside() {
+        let (a, b, c) = (desk.resource(), desk.resource(2), desk.resource())
+        desk.request("sync", c, isComposite: true)
+        desk.request("user", a)
+        desk.request("both", a, b, inside: "sync")
+        desk.request("outside", b)
+        #expect(desk.granted == ["sync", "user"])
+        desk.end("user")
+        #expect(desk.granted == ["sync", "user", "both", "outside"])
     }
 
     @Test("A request moves when it comes inside, and is refused if what it requires is held there")
