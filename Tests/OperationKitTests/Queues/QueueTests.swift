@@ -73,7 +73,10 @@ import OperationKitTestSupport
                 log.add("\(number) ends")
             }
         }
-        try await queue.run(tasks)
+        queue.isSuspended = true
+        for task in tasks { queue.addOperation(task) }
+        queue.isSuspended = false
+        try await queue.allOperationsFinished()
         #expect(log.events == (0..<20).flatMap { ["\($0) begins", "\($0) ends"] })
     }
 
