@@ -64,6 +64,22 @@ import OperationKitTestSupport
         #expect(scheduling.childQualityOfService == .userInitiated)
     }
 
+    @Test("A stranger that waits for the compound waits for its end, cancelled or not", arguments: [true, false])
+    func strangerThatWaits(isCancelled: Bool) async throws {
+        let stranger = BlockOperation {}
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        stranger.addDependency(compound)
+        try compound.addOperation(
+            BlockOperation { [unowned compound] in
+                OperationQueue.current?.addOperation(stranger)
+                if isCancelled { compound.cancel() }
+            })
+        try compound.addOperation(BlockOperation {})
+        compound.start()
+        try? await compound.finished()
+        await eventually("the stranger has not run") { stranger.isFinished }
+    }
+
     @Test("What a child adds to its queue, also a barrier, runs beside it, on the dispatch queue that it has set")
     func added() async throws {
         let (log, key, target) = (EventLog(), DispatchSpecificKey<Bool>(), DispatchQueue(label: "target"))

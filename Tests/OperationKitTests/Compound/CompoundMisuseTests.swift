@@ -71,6 +71,23 @@ import OperationKitTestSupport
         try? await compound.finished()
         #expect(child.isFinished && compound.isFinished && child.isCancelled == isCancelled)
     }
+
+    @Test("A child may add to, suspend, limit, start, cancel and finish its compound") func anything() async {
+        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        let child = ScriptedOperation { child in
+            expectNoError { try compound.addOperation(ScriptedOperation()) }
+            compound.isSuspended = true
+            compound.maxConcurrentOperationCount = 0
+            compound.start()
+            compound.cancel()
+            compound.cancel(withError: TestError.second)
+            #expect(compound.finish(withError: TestError.first))
+            #expect(!compound.finish())
+            child.finish()
+        }
+        expectNoError { try compound.addOperation(child) }
+        await #expect(throws: TestError.first) { try await OperationQueue().run(compound) }
+    }
 }
 
 @Suite("Compound: order", .hangGuard, .serialized) struct CompoundOrderTests {
