@@ -121,7 +121,7 @@ final class ChildProcess: @unchecked Sendable {
     var state: ChildProcessState
     private(set) var input: InputPipe?
     private var inputError: Int32?
-    var outputs: [OutputPipe]
+    let outputs: [OutputPipe]
     private let started: ContinuousClock.Instant
     private let lock = NSLock()
     private var hasExited = false
@@ -148,7 +148,7 @@ final class ChildProcess: @unchecked Sendable {
     }
 
     /// Whether the end was reported.
-    var isOver: Bool { ended == nil }
+    private(set) var isOver = false
 
     /// Whether something that the program has written was not read, or not taken by its handler.
     var isBusy: Bool { outputs.contains(where: \.isBusy) }
@@ -249,7 +249,7 @@ final class ChildProcess: @unchecked Sendable {
     }
 
     private func end() {
-        guard let exitTime, let ended = ended.take() else { return }
+        guard let exitTime, !isOver else { return }
         let output = ProcessOutput(
             termination: reap(), standardOutput: captured(0), standardError: captured(1),
             duration: started.duration(to: exitTime))
@@ -257,8 +257,12 @@ final class ChildProcess: @unchecked Sendable {
             output: output, standardErrorTail: outputs.first { $0.stream == 1 }?.tail ?? "",
             inputError: inputError,
             exceededLimit: outputs.lazy.compactMap(\.exceededLimit).first)
-        outputs = []
-        queue.async { ended(end) }
+        isOver = true
+        // What users have is released there, and not on the thread of the monitor, which still refers to this object.
+        queue.async { [self] in
+            for pipe in outputs { pipe.releaseClosure() }
+            ended.take()?(end)
+        }
     }
 
     private func captured(_ stream: Int) -> Data { outputs.first { $0.stream == stream }?.captured ?? Data() }

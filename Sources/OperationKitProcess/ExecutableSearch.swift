@@ -51,7 +51,7 @@ enum ExecutableSearch {
     /// Throws an error if one of the strings would be cut by the system.
     static func check(_ strings: some Sequence<String>, command: String) throws(ProcessError) {
         for string in strings where string.utf8.contains(0) {
-            throw .invalidArgument(command: command, argument: string.replacing("\0", with: "\\0"))
+            throw .invalidArgument(command: command, argument: CommandLine.description(of: string, []))
         }
     }
 

@@ -5,8 +5,8 @@ import OperationKit
 
 /// Reads and writes the pipes of all programs that were started, and notices their ends, on one thread.
 ///
-/// The thread runs no code of users, so nothing can hold it up. Dispatch is not used for descriptors: on Linux it loses the end of a file, and
-/// crashes with many sources that live for a short time.
+/// The thread runs no code of users, and frees nothing that is theirs, so nothing can hold it up. Dispatch is not used for descriptors: on
+/// Linux it loses the end of a file, and crashes with many sources that live for a short time.
 final class ProcessMonitor: @unchecked Sendable {
     static let shared = ProcessMonitor()
 
@@ -26,7 +26,7 @@ final class ProcessMonitor: @unchecked Sendable {
     private init() {
         // Foundation does not say that the system has no thread left.
         detachThread { [unowned self] in
-            Thread.current.name = "OperationKit.processes"
+            Thread.current.name = "OperationKit"
             run()
         }
     }

@@ -65,6 +65,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Held while the system starts the program, so that a cancellation either prevents that, or finds the program.
     private let launchLock = NSLock()
     private var isStopped = false
+    private var hasReleasedClosures = false
 
     private struct Settings {
         var environment: [String: String]?
@@ -115,13 +116,24 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Where the standard output of the program goes. The default is the output of the operation.
     public var standardOutput: ProcessOutputDestination {
         get { lock.withLock { settings.standardOutput } }
-        set { lock.withLock { settings.standardOutput = newValue } }
+        set { set(\.standardOutput, to: newValue) }
     }
 
     /// Where the standard error of the program goes. The default is the output of the operation.
     public var standardError: ProcessOutputDestination {
         get { lock.withLock { settings.standardError } }
-        set { lock.withLock { settings.standardError = newValue } }
+        set { set(\.standardError, to: newValue) }
+    }
+
+    /// The previous destination is released after unlocking, or the new one if the operation has finished: what a closure holds may run
+    /// arbitrary code when it is freed.
+    private func set(
+        _ property: WritableKeyPath<Settings, ProcessOutputDestination>, to destination: ProcessOutputDestination
+    ) {
+        let released = lock.withLock {
+            hasReleasedClosures ? destination : exchange(&settings[keyPath: property], with: destination)
+        }
+        withExtendedLifetime(released) {}
     }
 
     /// The statuses that count as success; `nil` for any, and for signals that don't come from a cancellation. The default is 0.
@@ -164,7 +176,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         lock.withLock { child }?.endLines()
         // Released after unlocking; what they hold may run arbitrary code when it is freed.
         let outputs = lock.withLock {
-            [
+            hasReleasedClosures = true
+            return [
                 exchange(&settings.standardOutput, with: .discarded),
                 exchange(&settings.standardError, with: .discarded),
             ]
@@ -230,7 +243,8 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         lock.withLock { child = nil }
         let command = CommandLine.description(of: executable, arguments)
         if let stream = end.exceededLimit {
-            finish(withError: ProcessError.outputTooLarge(command: command, maximumByteCount: stream))
+            let error = ProcessError.outputTooLarge(command: command, maximumByteCount: stream)
+            finish(withError: isCancelled ? CancellationError() : error)
         } else if end.output.termination.isAccepted(by: statuses), !(isCancelled && end.output.termination.isSignal) {
             if let code = end.inputError {
                 finish(withError: ProcessError.inputFailed(command: command, code: code))

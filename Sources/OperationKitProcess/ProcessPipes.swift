@@ -107,7 +107,7 @@ final class OutputPipe: @unchecked Sendable {
     private(set) var descriptor: Descriptor?
     private(set) var captured = Data()
     private(set) var exceededLimit: Int?
-    private let destination: ProcessOutputDestination.Kind
+    private var destination: ProcessOutputDestination.Kind
     private let queue: DispatchQueue
     private let delivery: LineDelivery
     /// The last bytes, for the error of a program that fails. One more than the tail has shows that something was cut.
@@ -173,6 +173,9 @@ final class OutputPipe: @unchecked Sendable {
     }
 
     func handlerReturned() { isHandlerBusy = false }
+
+    /// Releases the closure, when nothing comes any more. What it holds may block when it is freed.
+    func releaseClosure() { destination = .discarded }
 
     /// Takes what has come, of which the first bytes are from the program itself. Returns false to stop reading.
     private func take(_ data: Data, ownCount: Int, _ taken: @escaping @Sendable () -> Void) -> Bool {

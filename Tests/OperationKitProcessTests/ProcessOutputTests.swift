@@ -120,6 +120,14 @@ struct ProcessOutputTests {
 
     // MARK: - The limit of what is captured
 
+    @Test("A program that writes too much when it is asked to end was cancelled nevertheless")
+    func tooMuchAtTheEnd() async {
+        let operation = shell("trap 'yes; exit' TERM; echo begun >&2; while :; do sleep 0.01; done")
+        operation.standardOutput = .captured(maximumByteCount: 1)
+        operation.standardError = .lines { [weak operation] _ in operation?.cancel() }
+        await #expect(throws: CancellationError.self) { try await queue.run(operation) }
+    }
+
     @Test("A program is not failed by what one that it has left behind writes after its exit")
     func limitAndLeftBehind() async throws {
         let (began, file) = (Gate(), folder.url.appendingPathComponent("exited").path)
