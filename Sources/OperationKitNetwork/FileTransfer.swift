@@ -42,7 +42,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         // Ranges are those of what is sent, so it must not be compressed.
         request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
         (response, isResuming) = (nil, false)
-        if !wantsRange, file.length > 0, let validator = file.validator {
+        if canResume, file.length > 0, let validator = file.validator {
             isResuming = true
             request.setValue("bytes=\(file.length)-", forHTTPHeaderField: "Range")
             request.setValue(validator, forHTTPHeaderField: "If-Range")
@@ -52,6 +52,9 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
 
     /// Whether the request itself asks for a part. That is all of its answer, and another part can't follow it.
     private var wantsRange: Bool { request.value(forHTTPHeaderField: "Range") != nil }
+
+    /// Whether the rest can be asked for: RFC 9110 defines that for no other method, in 14.2.
+    private var canResume: Bool { !wantsRange && request.httpMethod == "GET" }
 
     /// Whether the body could be that of a file: not that of “not modified”, of other redirections, of “no content” and
     /// “reset content”, and after a HEAD.
@@ -77,7 +80,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
                 isWhole = range == "bytes */\(file.length)" && response.fits(file.validator) && hasFile(response)
                 startsOver = !isWhole
             case _ where operation.accepts(response) && hasFile(response):
-                try file.begin(validator: wantsRange ? nil : response.validator)
+                try file.begin(validator: canResume ? response.validator : nil)
             default: break
             }
         } catch {

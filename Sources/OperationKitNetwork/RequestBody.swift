@@ -94,6 +94,14 @@ final class RequestBody: InputStream {
         return request
     }
 
+    /// The request with a stream of the user. Linux says that parts of unknown length come, also beside a length that the request has: a
+    /// server could take the rest of such a body for another request.
+    static func withOneLength(_ request: URLRequest) -> URLRequest {
+        var request = request
+        if request.value(forHTTPHeaderField: length) != nil { request.setValue(blank, forHTTPHeaderField: encoding) }
+        return request
+    }
+
     /// The request without the body and what was set for it.
     static func removed(from request: URLRequest) -> URLRequest {
         var request = request
@@ -121,6 +129,7 @@ extension URLSession {
         {
             return dataTask(with: body.body(of: request, isForm: true))
         }
+        if request.httpBodyStream != nil { return dataTask(with: RequestBody.withOneLength(request)) }
         #endif
         return dataTask(with: request)
     }

@@ -24,8 +24,8 @@ public import Foundation
 /// Redirections are followed, about twenty at most. One to another server, which is another scheme, host or port, drops `Authorization`,
 /// `Cookie` and `Host`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go
 /// along. Status 303 of any request but a HEAD, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body stay: the
-/// body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a ``TransferError``. So does
-/// a redirection without a URL.
+/// body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a ``TransferError``, as
+/// does a further attempt with the same stream. So does a redirection without a URL.
 ///
 /// On Linux, the `setValue` and `addValue` of a request ignore a value with a line break, which the operation can't see. An
 /// environment variable such as `http_proxy` names a proxy there.
@@ -67,6 +67,11 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
             // Linux announces the body, for which the server waits, and does not send it.
             if request.httpMethod == "HEAD", sendsBody || request.hasBody {
                 throw TransferError(URLError(.dataLengthExceedsMaximum), of: request)
+            }
+            // An earlier attempt may have read it. What is left of it, or nothing, would count as the body.
+            if let stream = request.httpBodyStream, stream.streamStatus != .notOpen {
+                throw TransferError(
+                    .requestBodyStreamExhausted, "its stream was opened before, and can't be sent twice.", of: request)
             }
             var request = request
             request.url = request.url?.withLowercaseScheme

@@ -207,7 +207,7 @@ extension RequestSession: URLSessionDataDelegate {
             }
         }
         transfers[task.taskIdentifier]?.redirectionCount += 1
-        if task.requestBody != nil { request = RequestBody.removed(from: request) }
+        if task.hasBody { request = RequestBody.removed(from: request) }
         // Linux makes a GET of one with status 303.
         if task.originalRequest?.httpMethod == "HEAD" { request.httpMethod = "HEAD" }
         guard let first = task.originalRequest, task.hasBody, request.httpMethod == first.httpMethod else {

@@ -205,6 +205,31 @@ struct RedirectionTests {
         #expect(server.requests.count == 1)
     }
 
+    @Test("A stream is not sent by a further attempt, which would send what is left of it")
+    func streamOfAttempts() async throws {
+        let server = try LoopbackServer { _ in [.response(503)] }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "PUT"
+        request.httpBodyStream = InputStream(data: data)
+        let operation = RetryOperation(.http) { [request] _ in DataTaskOperation(request) }
+        let error = await #expect(throws: (any Error).self) { try await queue.run(operation) }
+        #expect((error as? TransferError)?.code == .requestBodyStreamExhausted, "\(error as Any)")
+        #expect((error as? TransferError)?.message == "its stream was opened before, and can't be sent twice.")
+        #expect(server.requests.count == 1)
+    }
+
+    @Test("A stream goes with the length that the request says, and neither with a GET to which it leads")
+    func lengthOfStream() async throws {
+        let server = try server(303)
+        var request = URLRequest(url: server.url("/first"))
+        request.httpMethod = "POST"
+        request.httpBodyStream = InputStream(data: data)
+        request.setValue("\(data.count)", forHTTPHeaderField: "Content-Length")
+        #expect(try await queue.run(DataTaskOperation(request)).text == "GET 0")
+        #expect(server.requests.map { $0.headers["content-length"] } == ["\(data.count)", nil])
+        #expect(server.requests.allSatisfy { $0.headers["transfer-encoding"] == nil })
+    }
+
     @Test("Cancelling a request at any moment of its redirections ends it", arguments: ["GET", "POST"])
     func cancelling(_ method: String) async throws {
         let never = Gate()

@@ -38,6 +38,27 @@ struct ResumedDownloadTests {
         #expect(try Data(contentsOf: destination) == content && server.requests.last?.headers["range"] == nil)
     }
 
+    @Test("Only a GET asks for the rest, and a HEAD leaves the part", arguments: ["HEAD", "POST"])
+    func otherMethod(_ method: String) async throws {
+        let server = try server { _ in [.response(headers: ["ETag": "\"1\""])] }
+        await folder.breakOff(server)
+        var request = URLRequest(url: server.url())
+        request.httpMethod = method
+        try await OperationQueue().run(DownloadTaskOperation(request, to: destination))
+        #expect(server.requests.last?.headers["range"] == nil)
+        #expect(folder.names == (method == "HEAD" ? ["file.partial", "file.partial-note"] : ["file"]))
+    }
+
+    @Test("What has come of the answer to a POST is not added to")
+    func brokenPost() async throws {
+        let server = try server { [content] _ in [.response(headers: ["ETag": "\"1\""], content)] }
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "POST"
+        let operation = DownloadTaskOperation(request, to: destination)
+        await #expect(throws: TransferError.self) { try await OperationQueue().run(operation) }
+        #expect(folder.names.isEmpty)
+    }
+
     @Test("The rest of a file is added also if the server calls it a whole one", arguments: [100_000, 200_000])
     func restAsWhole(_ size: Int) async throws {
         let server = try server { [content] request in
