@@ -34,7 +34,10 @@ extension AsyncOperation: ProgressReporting {
     /// property, so operations below one progress may work and finish at the same time. Beyond that:
     ///
     /// - Put the tree together before the operations start.
-    /// - Change the units of one leaf, and of what you put below it, on one thread at a time.
+    /// - Change the units of one leaf, and of what you put below it, on one thread at a time. Of several leaves below one progress of
+    ///   yours, only one may have a progress of yours below it that changes while the others work.
+    /// - Don't make it the current one (`becomeCurrent(withPendingUnitCount:)`): what is counted when you resign it comes too late at the
+    ///   end, and composites don't notice it. Use `addChild(_:withPendingUnitCount:)`.
     /// - Don't cancel or read a progress of your own while operations below it run. The progress of a ``CompoundOperation`` of
     ///   these operations can be read at any time.
     ///

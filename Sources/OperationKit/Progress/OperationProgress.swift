@@ -42,7 +42,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     ///
     /// The link is a progress between the two: a progress cannot be removed from its parent, but a link that nothing
     /// else holds can be released.
-    private typealias Part = (link: Progress, units: Int64)
+    private typealias Part = (link: Progress, child: WeakReference<Progress>, units: Int64)
 
     private weak var owner: (any ProgressOwner)?
     private var isComplete = false
@@ -129,7 +129,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
                 parts.removeAll { $0.link.isFinished }
                 partLimit = 2 * parts.count + 8
             }
-            parts.append((link, units))
+            parts.append((link, WeakReference(child), units))
             #if !canImport(ObjectiveC)
             super.addChild(link, withPendingUnitCount: units)
             #endif
@@ -143,12 +143,12 @@ final class OperationProgress: Progress, @unchecked Sendable {
         link.addChild(child, withPendingUnitCount: 1)
     }
 
+    #if canImport(ObjectiveC)
     override func cancel() {
         super.cancel()
         owner?.cancel()
     }
 
-    #if canImport(ObjectiveC)
     /// The handler of the user, called after the operation was cancelled. It cancels the operation itself, because the
     /// cancellation of a progress above may come here without a call of `cancel()`.
     override var cancellationHandler: (@Sendable () -> Void)? {
@@ -206,6 +206,14 @@ final class OperationProgress: Progress, @unchecked Sendable {
         fill(total, parts)
     }
     #else
+    /// What Foundation does, but for its way through children that others may complete at the same time.
+    override func cancel() {
+        isCancelled = true
+        if let cancellationHandler { DispatchQueue.global().async(execute: cancellationHandler) }
+        for part in lock.withLock({ parts }) where !part.link.isFinished { part.child.object?.cancel() }
+        owner?.cancel()
+    }
+
     /// Changes the units of a leaf, unless they are complete.
     private func change(_ body: () -> Void) {
         let fraction = lock.withLock { () -> Double? in

@@ -196,6 +196,19 @@ import OperationKitTestSupport
         #expect(step.isCancelled && macro.isCancelled)
     }
 
+    @Test("Cancelling a progress calls its handler, and cancels what is below it and not complete")
+    func below() async {
+        let (step, handled) = (AsyncOperation(), Gate())
+        let parts = (0..<3).map { _ in Progress.discreteProgress(totalUnitCount: 1) }
+        for part in parts[..<2] { step.progress.addChild(part, withPendingUnitCount: 1) }
+        step.progress.cancellationHandler = { handled.open() }
+        parts[0].completedUnitCount = 1
+        step.progress.cancel()
+        step.progress.addChild(parts[2], withPendingUnitCount: 1)
+        await handled.opened()
+        #expect(parts.map(\.isCancelled) == [false, true, true] && step.progress.isCancelled && step.isCancelled)
+    }
+
     @Test("The fraction of many parts that have succeeded is exactly 1") func manyParts() {
         var ledger = ProgressLedger()
         for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
