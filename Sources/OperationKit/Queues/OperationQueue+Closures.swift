@@ -96,31 +96,29 @@ final class QueueSlot: AsyncOperation, @unchecked Sendable {
     ///   was given, or else `CancellationError`.
     func waitForPlace(on queue: OperationQueue, isolation: isolated (any Actor)? = #isolation) async throws {
         queue.becomesKnown()
-        do {
-            try await withTaskCancellationHandler {
-                // Keeps this on the actor, whose calls have an order.
-                _ = isolation
-                try await withCheckedThrowingContinuation { continuation in
-                    // A handler may have decided before.
-                    let decision = lock.withLock { () -> Lifecycle.Outcome? in
-                        if case .decided(let decision) = phase { return decision }
-                        phase = .awaited(continuation)
-                        return nil
-                    }
-                    if let decision { continuation.resume(with: decision) } else { queue.addOperation(self) }
+        try await withTaskCancellationHandler {
+            // Keeps this on the actor, whose calls have an order.
+            _ = isolation
+            try await withCheckedThrowingContinuation { continuation in
+                // A handler may have decided before.
+                let decision = lock.withLock { () -> Lifecycle.Outcome? in
+                    if case .decided(let decision) = phase { return decision }
+                    phase = .awaited(continuation)
+                    return nil
                 }
-            } onCancel: {
-                decide(.failure(CancellationError()))
+                if let decision { continuation.resume(with: decision) } else { queue.addOperation(self) }
             }
-        } catch {
-            // Not in the handler: this notifies a queue, and the runtime holds a lock there.
-            cancel()
-            throw error
+        } onCancel: {
+            // The operation ends at its turn, and is not cancelled: on Linux, Foundation crashes if one ends before a barrier that
+            // it waits for, and is released.
+            decide(.failure(CancellationError()))
         }
     }
 
+    override func main() {}
+
     /// The turn has come.
-    override func main() {
+    override func startWork() {
         if !decide(.success(())) { endDeferred(with: .failure(CancellationError())) }
     }
 

@@ -137,7 +137,8 @@ extension OperationQueue {
         } during: {
             // Keeps this on the actor, whose calls have an order.
             _ = isolation
-            for operation in operations {
+            // Foundation traps at one that has ended when it was cancelled.
+            for operation in operations where !operation.isFinished {
                 addOperation(operation)
                 operation.announceReadiness()
             }

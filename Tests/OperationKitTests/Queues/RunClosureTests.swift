@@ -111,6 +111,38 @@ import OperationKitTestSupport
         #expect(text(place.error) == (isFinished ? text(error) : expected) && log.events.isEmpty)
     }
 
+    @Test("The operation that has the place ends at its turn if the task is cancelled, after a barrier before it")
+    func cancelledBehindABarrier() async throws {
+        let (queue, work) = (OperationQueue(), HeldWork())
+        queue.addOperation { work() }
+        queue.addBarrierBlock {}
+        let task = Task { try await queue.run { 1 } }
+        await eventually("it does not wait") { queue.operations.last is QueueSlot }
+        weak let place = queue.operations.last
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(place?.isFinished == false)
+        work.mayEnd.open()
+        try await queue.allOperationsFinished()
+        #expect(try await queue.run { 2 } == 2)
+    }
+
+    @Test("Calling `main()` of the operation that has the place does nothing, at any time")
+    func mainByHand() async throws {
+        let (queue, place) = (OperationQueue.suspended(), Shared<Operation?>(nil))
+        async let answer = queue.run { () -> Int in
+            place.value?.main()
+            return 1
+        }
+        await eventually("it does not wait") { queue.operationCount == 1 }
+        place.value = queue.operations.first
+        place.value?.main()
+        queue.isSuspended = false
+        #expect(try await answer == 1)
+        try await queue.allOperationsFinished()
+        place.value?.main()
+    }
+
     @Test("After its turn, the cancellation of the operation does not reach the closure") func tooLate() async throws {
         let queue = OperationQueue()
         let answer = try await queue.run {

@@ -29,6 +29,20 @@ import OperationKitTestSupport
         #expect(operation.isFinished)
     }
 
+    @Test("One of another class that ends when it is cancelled, because the task is, is not added after its end")
+    func endedByItsCancellation() async throws {
+        for isAlone in [true, false] {
+            let operation = ForeignOperation("foreign", endsInCancel: true) { $0.finish() }
+            await #expect(throws: (any Error).self) {
+                try await inCancelledTask {
+                    let queue = OperationQueue()
+                    if isAlone { try await queue.run(operation) } else { try await queue.run([operation]) }
+                }
+            }
+            #expect(operation.isFinished)
+        }
+    }
+
     @Test("An operation that was started, or is on the queue, is rejected by name and left alone, also with others")
     func started() async throws {
         let (log, queue, fresh) = (EventLog(), OperationQueue(), ScriptedOperation("fresh"))
