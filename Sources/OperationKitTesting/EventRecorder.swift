@@ -15,7 +15,7 @@ public import OperationKit
 ///
 /// - “added to sync”, “started”, “running”, “cancelled”
 /// - what it waits for, in the words of ``/OperationKit/OperationEvent/Kind/waiting(for:)``: “waiting for exclusive access to “database””,
-///   “evaluating its condition “signed in””, “running “login” for its condition “signed in””, “sleeping for 2 s”
+///   “evaluating its condition “signed in””, “sleeping for 2 s”
 /// - “retrying after attempt 1 and 2.0 seconds: busy”, where “busy” is the error
 /// - “finished”, “finished: cancelled”, “finished: failures of a, b” for a composite, “finished: busy”. An error with a description of its
 ///   own is its type, and one of Foundation may have other words on other platforms.

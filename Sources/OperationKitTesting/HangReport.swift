@@ -126,6 +126,8 @@ public final class HangWatch: @unchecked Sendable {
 /// The operations of the process that have started and have not finished.
 private final class RunningOperations: OperationObserver, @unchecked Sendable {
     private struct Entry {
+        /// As in its event: it may take a lock to ask the operation.
+        let name: String
         weak var operation: AsyncOperation?
     }
 
@@ -135,7 +137,7 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         lock.withLock {
             switch event.kind {
-            case .started: entries[event.operation] = Entry(operation: operation)
+            case .started: entries[event.operation] = Entry(name: event.name, operation: operation)
             case .finished: entries[event.operation] = nil
             case .added, .waiting, .running, .cancelled, .retrying: break
             }
@@ -144,13 +146,14 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
 
     /// The descriptions of those that are inside no other one, of queues with others that have not been started, and awaited events.
     var tree: String {
-        let operations = lock.withLock { entries.compactMapValues(\.operation) }
+        let entries = lock.withLock { self.entries }
+        let operations = entries.compactMapValues(\.operation)
         // A composite may have got its children before the watch began, so they are asked for it.
         let outermost = operations.filter { _, operation in
             operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
         }
-        let running = outermost.sorted { $0.key < $1.key }.map { _, operation in
-            Self.answer(from: "“\(operation.displayName)”") {
+        let running = outermost.sorted { $0.key < $1.key }.map { id, operation in
+            Self.answer(from: "“\(entries[id]?.name ?? "")”") {
                 let text = operation.debugDescription
                 // It may have ended meanwhile. Its end may be about to be delivered.
                 return operation.isFinished ? "" : text

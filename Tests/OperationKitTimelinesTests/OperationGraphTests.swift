@@ -94,6 +94,22 @@ import OperationKitTestSupport
             ])
     }
 
+    /// Says whether its error was read before its end.
+    private final class Asked: Operation, FailableOperation, @unchecked Sendable {
+        let isAsked = Shared(false)
+
+        var error: (any Error)? {
+            if !isFinished { isAsked.value = true }
+            return nil
+        }
+    }
+
+    @Test("The error of an operation is read when it has finished, and not before") func errors() {
+        let asked = Asked()
+        #expect(OperationGraph(of: CompoundOperation(operations: [asked])).nodes.last?.state == .waiting)
+        #expect(!asked.isAsked.value)
+    }
+
     @Test(
         "Names are no Markdown for Mermaid",
         arguments: [

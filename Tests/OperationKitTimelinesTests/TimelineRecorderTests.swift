@@ -224,6 +224,26 @@ import OperationKitTestSupport
         #expect(timeline.summary.operationCount == 1 && timeline.criticalPath.map(\.operation) == [entry.id])
     }
 
+    @Test("A recorder that is added during the work begins with what it sees first, also if that is a delay")
+    func addedBeforeADelay() async throws {
+        let (clock, policy) = (ManualClock(), RetryPolicy(backoff: .constant(.seconds(1)), jitter: .none))
+        let isAdded = Gate()
+        let operation = TaskOperation(name: "load", retry: policy) {
+            await isAdded.opened()
+            throw TestError.first
+        }
+        operation.clock = clock
+        operation.start()
+        operation.addObserver(recorder)
+        isAdded.open()
+        await clock.sleepers()
+        let (timeline, isStarted) = (recorder.timeline, try entry(operation).started != nil)
+        #expect(timeline.graph.nodes.map(\.state) == [.executing])
+        #expect(isStarted || timeline.entries[0].retries[0].time == .zero && timeline.duration > .zero)
+        operation.cancel()
+        try? await operation.finished()
+    }
+
     @Test("An operation that has not finished is there, up to the moment of the question") func unfinished()
         async throws
     {

@@ -123,19 +123,19 @@ struct RecursiveLock {
 }
 
 /// A value that is shared instead of copied, and fits into a pointer.
-final class Reference<Value: Sendable>: Sendable {
-    let value: Value
+package final class Reference<Value: Sendable>: Sendable {
+    package let value: Value
 
-    init(_ value: Value) {
+    package init(_ value: Value) {
         self.value = value
     }
 }
 
 /// A reference that does not keep an object alive.
-struct WeakReference<Object: AnyObject & Sendable> {
-    private(set) weak var object: Object?
+package struct WeakReference<Object: AnyObject & Sendable>: Sendable {
+    package private(set) weak var object: Object?
 
-    init(_ object: Object) {
+    package init(_ object: Object) {
         self.object = object
     }
 }

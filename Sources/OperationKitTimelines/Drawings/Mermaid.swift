@@ -21,11 +21,11 @@ extension OperationTimeline {
         let selection = causes.index.selection(atMost: maximumRows)
         let critical = Set(causes.criticalPath.map(\.operation))
         // Mermaid takes numbers for milliseconds. The axis has them as they are, or a thousandth of them.
-        let (unit, axisFormat, length): (String, String, Duration) =
+        let (unit, axisFormat, length) =
             switch duration {
-            case ..<(.milliseconds(10)): ("µs", "%Q", .microseconds(1))
-            case ..<(.seconds(10)): ("ms", "%Q", .milliseconds(1))
-            default: ("s", "%s", .milliseconds(1))
+            case ..<(.milliseconds(10)): ("µs", "%Q", Duration.microseconds(1))
+            case ..<(.seconds(10)): ("ms", "%Q", Duration.milliseconds(1))
+            default: ("s", "%s", Duration.milliseconds(1))
             }
         let number = { (time: Duration) in Int64((time / length).rounded()) }
         var lines = [
@@ -50,17 +50,12 @@ extension OperationTimeline {
     }
 
     private func task(_ entry: Entry, isCritical: Bool, _ number: (Duration) -> Int64) -> String {
-        let (remark, state): (String, [String]) =
-            switch entry.outcome {
-            case .failed: (" (failed)", ["crit"])
-            case .cancelled: (" (cancelled)", [])
-            case .skipped: (" (did not run)", [])
-            case .success: ("", ["done"])
-            case nil: ("", entry.isUnfinished ? ["active"] : [])
-            }
+        let mark = TimelineMark(ofEndOf: entry)
+        let remark = mark.flatMap { $0 == .unfinished ? nil : " (\($0.title))" } ?? ""
         let from = number(entry.begin ?? entry.finished ?? entry.firstTime)
         let to = number(end(of: entry))
-        var tags = isCritical && state != ["crit"] ? state + ["crit"] : state
+        var tags = entry.outcome == .success ? ["done"] : mark == .unfinished ? ["active"] : []
+        if isCritical || mark == .failed { tags.append("crit") }
         // A task of no length would not be drawn.
         if to <= from { tags.append("milestone") }
         tags += ["op\(entry.id)", "\(from)", to > from ? "\(to)" : "0d"]

@@ -268,16 +268,20 @@ struct SVGDrawing {
     ///   - width: The width of the bar or the frame. Other marks have one of their own.
     private mutating func mark(_ mark: TimelineMark, x: Double, y: Int, width: Double = 0) {
         marks.insert(mark)
-        let (left, width, height) =
+        let height =
             switch mark {
-            case .pending: (0.0, width, 2)
-            case .waiting: (0.0, width, 8)
-            case .executing: (0.0, width, 12)
-            case .composite: (0.0, width, 6)
-            case .critical: (0.0, width, 16)
-            // As high as the bar, which it cuts in two.
-            case .retry: (2.0, 4.0, 12)
-            default: (3.0, 4.0, 16)
+            case .pending: 2
+            case .composite: 6
+            case .waiting: 8
+            // A retry cuts the bar in two.
+            case .executing, .retry: 12
+            default: 16
+            }
+        let (left, width) =
+            switch mark {
+            case .pending, .waiting, .executing, .composite, .critical: (0.0, width)
+            case .retry: (2.0, 4.0)
+            default: (3.0, 4.0)
             }
         elements.append(
             "<rect class=\"\(mark.rawValue)\" x=\"\((x - left).shortText)\" y=\"\(y + (rowHeight - height) / 2)\" "

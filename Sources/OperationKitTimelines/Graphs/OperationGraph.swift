@@ -103,9 +103,9 @@ extension OperationGraph {
             guard nodes.count < maximumCount else { return }
             positions[ObjectIdentifier(operation)] = nodes.count
             let isFinished = operation.isFinished
-            let outcome = operation.endingError.map(OperationTimeline.Outcome.init) ?? .success
-            let state = State(
-                isFinished ? outcome : nil, isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
+            // An operation of another class may be writing its error before its end.
+            let outcome = isFinished ? operation.endingError.map(OperationTimeline.Outcome.init) ?? .success : nil
+            let state = State(outcome, isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
             let children = isFinished ? nil : (operation as? AsyncOperation)?.unfinishedChildren(atMost: 0)
             nodes.append(
                 Node(

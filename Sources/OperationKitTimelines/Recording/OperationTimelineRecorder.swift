@@ -242,7 +242,10 @@ private struct TimelineRow: Sendable {
         if storedDetails.first?.waits.last?.to == Self.never { details.waits[details.waits.count - 1].to = time }
     }
 
-    var firstTime: Time? { [added, started, running, finished, details.cancelled].filter { $0 != Self.never }.min() }
+    var firstTime: Time? {
+        ([added, started, running, finished, details.cancelled] + details.waits.map(\.from)
+            + details.retries.map(\.time)).filter { $0 != Self.never }.min()
+    }
 
     /// The entry of a timeline that begins at a time.
     func entry(since origin: Time) -> OperationTimeline.Entry {

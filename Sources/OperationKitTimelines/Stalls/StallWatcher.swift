@@ -8,7 +8,9 @@ import OperationKit
 /// itself. One in which children come and go works.
 final class StallWatcher: OperationObserver {
     struct Watch {
-        let operation: WeakOperation
+        /// An object holds it, because a copy of a weak reference may hold the operation for a moment, and be the last one to release it, with
+        /// a lock held.
+        let operation: Reference<WeakReference<AsyncOperation>>
         let parent: OperationID?
         let isComposite: Bool
         let start: Duration
@@ -77,7 +79,7 @@ final class StallWatcher: OperationObserver {
     private func started(_ operation: AsyncOperation, _ id: OperationID) {
         let now = time.now()
         let watch = Watch(
-            operation: WeakOperation(operation), parent: operation.enclosingComposite?.observationID,
+            operation: Reference(WeakReference(operation)), parent: operation.enclosingComposite?.observationID,
             isComposite: operation.isComposite, start: now, lastActivity: now, fraction: operation.childrenFraction)
         let needsAlarm = state.withLock { state in
             if state.isStopped { return false }
@@ -131,7 +133,7 @@ final class StallWatcher: OperationObserver {
     private func report(
         of watch: Watch, _ id: OperationID, at now: Duration, described: inout Set<OperationID>
     ) -> StallReport? {
-        guard let operation = watch.operation.operation else {
+        guard let operation = watch.operation.value.object else {
             ended(id)
             return nil
         }
@@ -149,16 +151,5 @@ final class StallWatcher: OperationObserver {
             return current.isReported
         }
         return isStalled ? StallReport(operation, id, age: now - watch.start, described: &described) : nil
-    }
-}
-
-/// A reference to an operation that does not keep it alive. An object, because a copy of a weak reference may hold
-/// the operation for a moment, and be the last one to release it, with a lock held.
-final class WeakOperation: @unchecked Sendable {
-    // Not changed after the initialization.
-    private(set) weak var operation: AsyncOperation?
-
-    init(_ operation: AsyncOperation) {
-        self.operation = operation
     }
 }

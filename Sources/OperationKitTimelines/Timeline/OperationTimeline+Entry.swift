@@ -178,7 +178,7 @@ extension OperationTimeline.Entry {
     var isUnfinished: Bool { finished == nil }
 
     /// When it started, as far as that was seen.
-    var begin: Duration? { started ?? running }
+    var begin: Duration? { started ?? running ?? waits.first?.from ?? retries.first?.time }
 
     /// How long after its addition to a composite it started; `nil` if that was immediately, or is not known.
     var startDelay: Duration? {
