@@ -5,7 +5,7 @@
 /// no code of users and no queue can hold up its deadlines.
 package final class DeadlineTimer: Sendable {
     /// What is called, unless its target is gone.
-    private struct Expiration {
+    struct Expiration {
         weak var target: (any AnyObject & Sendable)?
         let expired: @Sendable (any AnyObject & Sendable) -> Void
 
@@ -14,7 +14,7 @@ package final class DeadlineTimer: Sendable {
         }
     }
 
-    private struct State {
+    struct State {
         var machine: TimerStateMachine<Reference<Expiration>>
         var task: Task<Void, Never>?
         var hasThread = false
@@ -33,7 +33,7 @@ package final class DeadlineTimer: Sendable {
     private static let idleTime = Duration.seconds(5)
 
     private let time: TimeSource
-    private let state: ThreadCondition<State>
+    let state: ThreadCondition<State>
     private let usesThread: Bool
     private let released: @Sendable () -> Void
 
@@ -150,9 +150,6 @@ package final class DeadlineTimer: Sendable {
     private func call(_ due: [Reference<Expiration>]) {
         for expiration in due { DedicatedThreads.callbacks.performAsync { expiration.value.call() } }
     }
-
-    /// The number of deadlines that are armed.
-    var armedCount: Int { state.withLock { $0.machine.armedCount } }
 }
 
 /// A deadline of a timer, which is disarmed when this is released.
@@ -216,7 +213,7 @@ package final class LatestDeadline: Sendable {
 /// operations that end in time cost no sleep each, as their deadlines are armed and disarmed in turn. A task begins a longer one, as
 /// a clock for tests shows until when it sleeps.
 struct TimerStateMachine<Element: Sendable> {
-    private var deadlines = IndexedHeap<Duration, Element>()
+    private(set) var deadlines = IndexedHeap<Duration, Element>()
     /// The sleep that goes on; those of other tasks are over, or to be cancelled.
     private(set) var sleep: TimerSleep?
     private var lastTask = 0
@@ -227,8 +224,6 @@ struct TimerStateMachine<Element: Sendable> {
     init(lingers: Bool) {
         self.lingers = lingers
     }
-
-    var armedCount: Int { deadlines.count }
 
     /// A deadline was armed.
     ///

@@ -1,12 +1,10 @@
 /// Objects that are shared by all who use the same key, as long as one of them does.
 final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
-    private struct Key: Hashable, @unchecked Sendable {
+    struct Key: Hashable, @unchecked Sendable {
         let value: AnyHashable
     }
 
-    private let entries = Locked<[Key: WeakReference<Object>]>([:])
-
-    var count: Int { entries.withLock(\.count) }
+    let entries = Locked<[Key: WeakReference<Object>]>([:])
 
     /// Returns the object of a key, a new one if there is none. Keys are hashed and
     /// compared with the lock held, also when an object is freed.
@@ -23,11 +21,12 @@ final class KeyedObjects<Object: AnyObject & Sendable>: Sendable {
         if let object = entries.withLock({ $0[key]?.object }) { return object }
         // Not weakly: there is no cycle, and LeakSanitizer would report the side table of an object that is static.
         let new = make { [self] in
-            // Another object may have taken the place. If it is released at this moment, then not with the lock held.
+            // Another object may have taken the place. If it, or its key, is released at this moment, then not with the lock held.
             _ = entries.withLock { entries in
                 let successor = entries[key]?.object
+                let kept = entries.index(forKey: key).map { entries[$0].key }
                 if successor == nil { entries.forget(key) }
-                return successor
+                return (successor, kept)
             }
         }
         // A key such as `.nan` can never be looked up.

@@ -284,6 +284,8 @@ extension AsyncOperation {
         }
         if isUnused == false { return false }
         _ = withState { exchange(&$0.requiredGates().helper, with: helper) }
+        // Something inside it may have started.
+        helper?.cameInsideLate()
         return true
     }
 
@@ -292,11 +294,16 @@ extension AsyncOperation {
     ///
     /// Complexity: linear in what is inside the operation.
     func cameInsideLate() {
+        partHasStarted()
+        surroundingsChanged()
+    }
+
+    /// Tells those around the operation that something inside them has started.
+    func partHasStarted() {
         for composite in surroundingOperations {
             let wasKnown = composite.withState { exchange(&$0.requiredGates().hasStartedParts, with: true) }
             if wasKnown { break }
         }
-        surroundingsChanged()
     }
 
     /// Tells the operation, and all that is inside it, that the operations around them have changed.

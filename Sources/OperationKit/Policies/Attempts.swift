@@ -57,6 +57,7 @@ final class Attempts: ChildDescriber {
             throw error
         }
         if let operation = operation as? IOOperation<Input, Output>, operation.input == nil { operation.input = input }
+        operation.inheritClock(of: composite)
         if let request = composite.requestOfAttempts { operation.require(request, asAttemptOf: composite) }
         if operation.name == nil {
             // The end of a long name is enough: names that are made of names do not grow with the nesting.
@@ -98,7 +99,8 @@ final class Attempts: ChildDescriber {
     }
 
     func delayEnded() {
-        state.withLock { $0.remaining = nil }
+        // Released after unlocking: a clock may be of users' types.
+        _ = state.withLock { $0.remaining.take() }
     }
 
     // MARK: - Attempts at the same time
@@ -168,7 +170,9 @@ extension AsyncOperation {
 
     /// Takes the clock of the operation whose attempt this one is, unless it has its own.
     func inheritClock(of operation: AsyncOperation) {
-        if withState({ $0.gates?.clock == nil }) { clock = operation.clock }
+        if operation.withState({ $0.gates?.clock != nil }), withState({ $0.gates?.clock == nil }) {
+            clock = operation.clock
+        }
     }
 }
 

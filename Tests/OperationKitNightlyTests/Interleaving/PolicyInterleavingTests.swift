@@ -176,7 +176,7 @@ private final class PolicySubject: ExplorationSubject, @unchecked Sendable {
         let works = record.change { exchange(&$0.works, with: []) }
         let record = record.value
         var problems = record.problems + ending.problems()
-        if timer.armedCount != 0 { problems.append("a deadline is left") }
+        if timer.state.withLock({ $0.machine.deadlines.count }) != 0 { problems.append("a deadline is left") }
         clock.end()
         if works.count > 3 { problems.append("\(works.count) attempts") }
         if gateLog.count(of: "withdraw gate") > 1 { problems.append("withdrawn twice") }

@@ -248,15 +248,15 @@ import OperationKitTestSupport
         let (files, log) = (KeyedExclusiveAccess("file"), EventLog())
         let (holder, waiter) = (log.held("holder", files["a"]), log.held("waiter", files["a"]))
         for operation in [holder, waiter] { operation.start() }
-        #expect(files.resources.count == 1 && files["a"].waitingCount == 1)
+        #expect(files.resources.entries.withLock(\.count) == 1 && files["a"].waitingCount == 1)
         holder.finish()
         await log.begun("waiter")
-        #expect(files.resources.count == 1)
+        #expect(files.resources.entries.withLock(\.count) == 1)
         waiter.finish()
-        await eventually("the resource is kept") { files.resources.count == 0 }
+        await eventually("the resource is kept") { files.resources.entries.withLock(\.count) == 0 }
         for key in 0..<TestExtent.choose(1_000, long: 1_000_000) { _ = files[key] }
         _ = files[Double.nan]
-        #expect(files.resources.count == 0)
+        #expect(files.resources.entries.withLock(\.count) == 0)
     }
 
     @Test("An object keeps its key while the one before it tells of its end, and is freed with no lock held")
@@ -281,6 +281,6 @@ import OperationKitTestSupport
                 isOver.value = true
             },
         ])
-        #expect(clashes.value == 0 && objects.count == 0)
+        #expect(clashes.value == 0 && objects.entries.withLock(\.count) == 0)
     }
 }

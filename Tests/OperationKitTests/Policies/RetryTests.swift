@@ -46,6 +46,27 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("An attempt without a clock takes that of the operation around it, and another one keeps its own")
+    func clocks() async throws {
+        let (own, made) = (ManualClock(), Shared<[AsyncOperation]>([]))
+        let make: @Sendable (Int) throws -> IOOperation<Void, Int> = { _ in
+            let attempt = TaskOperation { 1 }
+            if made.value.isEmpty { attempt.clock = own }
+            made.change { $0.append(attempt) }
+            return attempt
+        }
+        let wholes = [
+            RetryOperation(policy(), makeOperation: make), RetryOperation(policy(), makeOperation: make),
+            HedgedOperation(after: .seconds(1), makeOperation: make),
+        ]
+        for whole in wholes {
+            whole.clock = clock
+            try await OperationQueue().run(whole)
+        }
+        #expect(made.value.map { $0.clock as? ManualClock === own } == [true, false, false])
+        #expect(made.value.dropFirst().allSatisfy { $0.clock as? ManualClock === clock })
+    }
+
     @Test("Each attempt of a closure with an input gets it") func input() async throws {
         let load = IOTaskOperation<Int, Int>(retry: policy()) { [log] number in
             log.add("attempt with \(number)")
@@ -231,7 +252,9 @@ import OperationKitTestSupport
         let policy = policy(retries: 3)
         let operations = (0..<15).map { _ in retry(kind, policy, errors: [TestError.first]) }
         for operation in operations { operation.start() }
-        await eventually("an attempt has not ended") { clock.timer.armedCount == 15 }
+        await eventually("an attempt has not ended") {
+            clock.timer.state.withLock { $0.machine.deadlines.count } == 15
+        }
         #expect(operations.allSatisfy { !$0.isFinished })
         // What is cancelled meanwhile takes nothing from it.
         for operation in operations.prefix(5) { operation.cancel() }

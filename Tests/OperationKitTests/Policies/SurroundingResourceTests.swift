@@ -31,7 +31,7 @@ extension EventLog {
         return (sync, child, database)
     }
 
-    @Test("An operation that requires what a composite around it has ends with an error", arguments: 0..<4, [1, 2])
+    @Test("An operation that requires what a composite around it has ends with an error", arguments: 0..<5, [1, 2])
     func ring(index: Int, limit: Int) async throws {
         let (sync, child, database) = await sync(limit)
         let other = log.held("other", database)
@@ -44,9 +44,15 @@ extension EventLog {
             operation.start()
             #expect(operation.isExecuting)
             try sync.addOperation(operation)
-        default:
+        case 3:
             operation.start()
             let inner = CompoundOperation(operations: [operation])
+            try sync.addOperation(inner)
+        default:
+            let inner = CompoundOperation(operations: [operation])
+            inner.require(host)
+            inner.start()
+            await eventually("does not wait") { database.waitingCount == 1 }
             try sync.addOperation(inner)
         }
         await eventually("not refused: \(operation.debugDescription)") { operation.isFinished }
@@ -76,17 +82,20 @@ extension EventLog {
         #expect(operation.error == nil)
     }
 
-    @Test("An operation that waits inside a composite which then gets what it requires is refused", arguments: [1, 2])
-    func composites(depth: Int) async throws {
+    @Test(
+        "An operation that waits inside a composite which then gets what it requires is refused",
+        arguments: [1, 2], [false, true])
+    func composites(depth: Int, startsInside: Bool) async throws {
         let holder = log.held("holder", database, host)
         holder.start()
         let early = log.held("early", database, host)
-        early.start()
+        if !startsInside { early.start() }
         var sync = CompoundOperation(operations: [early])
         if depth == 2 { sync = CompoundOperation(operations: [sync]) }
         sync.name = "sync"
         sync.queuePriority = .high
         sync.require(database)
+        if startsInside { early.start() }
         sync.start()
         holder.finish()
         await #expect(throws: CompoundOperationError.self) { try await sync.finished() }
@@ -128,6 +137,25 @@ extension EventLog {
         }
         try await call.waitForFinish()
         #expect(circuit.state == (end == "timeout" || end == "reason" ? .open : .closed))
+    }
+
+    @Test("For a circuit breaker that an attempt itself requires, it ends as cancelled when the whole is cancelled")
+    func ownCircuit() async throws {
+        let (circuit, begun) = (CircuitBreaker("service", minimumCalls: 1), Gate())
+        let call = RetryOperation(RetryPolicy()) { _ in
+            let attempt = TaskOperation {
+                begun.open()
+                try await cancellation()
+            }
+            attempt.require(circuit)
+            return attempt
+        }
+        call.require(database)
+        call.start()
+        await begun.opened()
+        call.cancel(withError: TestError.reason)
+        try await call.waitForFinish()
+        #expect(circuit.state == .closed)
     }
 
     @Test("An attempt waits with the priority of the whole, by its clock, until cancelled", arguments: Kind.allCases)

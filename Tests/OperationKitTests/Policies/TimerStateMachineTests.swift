@@ -45,7 +45,7 @@ import OperationKitTestSupport
                 }
                 #expect(armed.values.allSatisfy { $0.deadline > now })
             }
-            #expect(machine.armedCount == armed.count)
+            #expect(machine.deadlines.count == armed.count)
         }
     }
 }

@@ -43,6 +43,9 @@ public final class KeyedConcurrencyLimit: Sendable {
     /// Use one type for all keys. Keys of different types are different keys: a `URL` and a `String` of the same text have
     /// two limits. Numbers of the same value are an exception, as for `AnyHashable`.
     ///
+    /// Keys are hashed and compared with a lock held, also on threads that release operations: this must not wait for other
+    /// threads, nor ask for a key's resource.
+    ///
     /// - Parameter key: The key. Operations without one share a limit, too: one for each type.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ConcurrencyLimit {
         resources.resource(for: key, of: name) { ConcurrencyLimit($0, limit, maximumWaiting: maximumWaiting) }
@@ -82,6 +85,9 @@ public final class KeyedExclusiveAccess: Sendable {
     ///
     /// Use one type for all keys. Keys of different types are different keys: a `URL` and a `String` of the same text have
     /// two exclusive accesses. Numbers of the same value are an exception, as for `AnyHashable`.
+    ///
+    /// Keys are hashed and compared with a lock held, also on threads that release operations: this must not wait for other
+    /// threads, nor ask for a key's resource.
     ///
     /// - Parameter key: The key. Operations without one share an exclusive access, too: one for each type.
     public subscript<Key: Hashable & Sendable>(key: Key?) -> ExclusiveAccess {

@@ -17,7 +17,7 @@ final class ResourceLease: StartGate, StartLease {
         var phase = Phase.idle
         weak var operation: AsyncOperation?
         var request: RequestID?
-        /// The request of a composite around the operation, if that became known before there was a request.
+        /// The request of a composite around the operation, as long as there is no request.
         var holder: RequestID?
         /// Whether the operation is to be notified.
         var isAwaited = false
@@ -80,15 +80,14 @@ final class ResourceLease: StartGate, StartLease {
         if request.resources.isEmpty { return try allow(operation) }
         // May be overridden.
         let priority = operation.queuePriority.rawValue
-        // Asked after the operation knows this, so that one of two threads sees that it comes inside meanwhile.
-        let holder = ResourcePool.shared.holder(around: operation)
-        var cameLate = false
+        // After the operation knows this, and those around it do, so that one of two threads sees that it comes inside meanwhile.
+        operation.partHasStarted()
+        surroundingsChanged(of: operation)
         let answer = state.withLock { state -> ResourceStateMachine.Answer? in
             guard case .idle = state.phase else { return nil }
-            cameLate = state.holder != nil
             let answer = ResourcePool.shared.requested(
                 request.resources.map(\.resource.id), for: self, priority: priority,
-                isComposite: operation.isComposite, inside: state.holder ?? holder)
+                isComposite: operation.isComposite, inside: state.holder)
             switch answer {
             case .granted(let id): (state.phase, state.request) = (.granted, id)
             case .waiting(let id): (state.phase, state.request) = (.waiting, id)
@@ -97,7 +96,7 @@ final class ResourceLease: StartGate, StartLease {
             return answer
         }
         // Another thread may have stored an older one of two holders meanwhile.
-        if cameLate { surroundingsChanged(of: operation) }
+        surroundingsChanged(of: operation)
         switch answer {
         case .granted: return try allow(operation)
         case nil: return true
@@ -114,24 +113,17 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     func wait(_ operation: AsyncOperation) {
-        if let shortest = request.shortest {
-            let deadline = operation.timer.arm(for: self, after: shortest.duration) {
-                ($0 as? ResourceLease)?.waitExpired()
-            }
-            // What is not stored is disarmed after unlocking.
-            state.withLock { state in
-                if case .waiting = state.phase { state.deadline = deadline }
-            }
+        // Where it is not stored, it is disarmed after unlocking.
+        let deadline = request.shortest.map {
+            operation.timer.arm(for: self, after: $0.duration) { ($0 as? ResourceLease)?.waitExpired() }
         }
-        let isAnswered = state.withLock { state in
-            switch state.phase {
-            case .granted, .refused: return true
-            case .idle, .waiting, .allowed, .over: break
-            }
-            state.isAwaited = true
-            return false
+        let isWaiting = state.withLock { state in
+            guard case .waiting = state.phase else { return false }
+            (state.deadline, state.isAwaited) = (deadline, true)
+            return true
         }
-        if isAnswered { operation.gateOpened() }
+        // Otherwise it has its answer already.
+        if !isWaiting { operation.gateOpened() }
     }
 
     func granted() {
@@ -223,8 +215,10 @@ final class ResourceLease: StartGate, StartLease {
         // Another thread is about to call `main()`, and may not have come to this.
         workBegins()
         guard error?.isCancellation == true else { return end(with: error) }
-        // An attempt ends for the reason for which the operation was cancelled that has handed this to it.
-        let composites = operation.surroundingOperations.prefix { $0.requestOfAttempts != nil }
+        // An attempt ends for the reason for which the operation was cancelled that has handed a circuit breaker to it.
+        let composites = operation.surroundingOperations.prefix {
+            $0.requestOfAttempts?.circuitBreakers.isEmpty == false
+        }
         end(with: composites.compactMap(\.cancellationReason).first ?? error)
     }
 

@@ -155,14 +155,14 @@ extension ResourceStateMachine {
     }
 
     /// The operation of a request, which may have been granted, has come inside a composite that holds something, or is inside
-    /// one that has begun to.
+    /// one that has begun to, also where a nearer one does.
     ///
     /// - Parameters:
     ///   - id: The request. One that has ended is ignored.
     ///   - holder: The request of the nearest such composite.
     /// - Returns: Why the request is refused, if it is, and the requests that are granted because of the change.
     mutating func enclosed(_ id: RequestID, by holder: RequestID) -> (refusal: Refusal?, granted: [RequestID]) {
-        guard let request = requests[id], request.holder != holder, id != holder else { return (nil, []) }
+        guard let request = requests[id], id != holder else { return (nil, []) }
         if request.isGranted {
             requests[id]?.holder = holder
             return (nil, [])

@@ -1,3 +1,5 @@
+import Foundation
+
 /// How long to wait before each retry: always the same time, or longer each time.
 ///
 /// ```swift
@@ -70,14 +72,9 @@ public struct Backoff: Sendable, Hashable {
         let delay =
             switch growth {
             case .linear(let increment): initial.adding(increment.multiplied(by: Double(steps)))
-            case .exponential(let factor): initial.multiplied(by: power(of: factor, steps))
+            case .exponential(let factor): initial.multiplied(by: pow(factor, Double(steps)))
             }
         return min(delay, maximum ?? .longest).clamped
-    }
-
-    /// By squaring, which is the same on all platforms, other than `pow`.
-    private func power(of factor: Double, _ exponent: Int) -> Double {
-        exponent == 0 ? 1 : power(of: factor * factor, exponent / 2) * (exponent % 2 == 0 ? 1 : factor)
     }
 
     /// What is wrong with the backoff, as the middle of a sentence.

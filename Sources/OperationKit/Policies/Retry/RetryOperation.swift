@@ -71,7 +71,6 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
             } attempt: { number in
                 let attempt = try await scheduler.next(of: self, input: input, make)
                 if let timeout = policy.attemptTimeout {
-                    attempt.inheritClock(of: self)
                     attempt.timeout = min(timeout, attempt.timeout ?? timeout)
                 }
                 let start = time.now()
