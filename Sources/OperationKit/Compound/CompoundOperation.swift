@@ -107,7 +107,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     /// Called once, when all children have finished and none can be added any more, on the thread on which the last one ended, or on the
     /// one that was still in its `start()` then. Not called if the compound was cancelled before ``prepare()``, if that threw, if children
     /// wait in a cycle, or if it was given an outcome. A cancellation that comes while this method runs still takes effect; an error that
-    /// it throws, which is neither a ``CompoundOperationError`` nor a cancellation, stands nevertheless. Don't call this method yourself,
+    /// it throws stands nevertheless, unless that is a ``CompoundOperationError`` or a cancellation. Don't call this method yourself,
     /// other than with `super`.
     ///
     /// - Parameter error: The failures of the children and the cancellation of the compound, or `nil` if there was neither.
@@ -152,7 +152,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     ) -> (outcome: Lifecycle.Outcome, isOwn: Bool) {
         var isOwn = false
         let outcome = Result { try childrenDidFinish(error) }.mapError { thrown in
-            isOwn = error == nil || !(thrown is CompoundOperationError || thrown.isCancellation)
+            isOwn = !(thrown is CompoundOperationError || thrown.isCancellation)
             var outcome = thrown
             if let error, let cause = failures.cause {
                 outcome = SkippedError(error: error, cause: cause).passingOnCause(in: thrown)

@@ -1,9 +1,7 @@
 public import Foundation
 
 /// The failure of one child of a compound.
-public struct SuboperationError:
-    LocalizedError, CustomNSError, CustomStringConvertible, CancellableError, NestingError
-{
+public struct SuboperationError: CustomStringConvertible, NestingError {
     /// The name of the child, or its type and index.
     public let name: String
     /// The place of the child in the order in which children were added, from 0.

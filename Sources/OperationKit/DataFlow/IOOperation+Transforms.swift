@@ -115,7 +115,8 @@ extension IOOperation {
                 // Its share was counted from the beginning.
                 try await children.runChild(operation, weight: 1)
             } catch {
-                made.withLock { $0 = .failure(error) }
+                // Released after unlocking.
+                _ = made.withLock { exchange(&$0, with: .failure(error)) }
             }
         } result: { source, _ in
             if let made = try made.withLock({ $0.take() })?.get() {

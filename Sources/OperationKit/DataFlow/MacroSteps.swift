@@ -89,7 +89,7 @@ final class MacroSteps: ChildDescriber {
     func describe(_ snapshot: inout ChildSnapshot) {
         if children.body != nil { return snapshot.summary = [] }
         guard snapshot.readyText == nil else { return }
-        snapshot.summary = ["\(snapshot.children.count + snapshot.omitted) steps"]
+        snapshot.summary = ["\(state.withLock(\.count)) steps"]
     }
 
     /// The failure as the user counts steps.

@@ -242,7 +242,7 @@ extension Waterfall {
     ///   - name: The name of the job, for messages and errors. Its operation gets it, if that has no name.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
-    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
+    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released when the operation has ended.
     /// - Returns: A new waterfall. This one is consumed.
     public func thenRun<Made: OutputOperation>(
         name: String? = nil, progressWeight: Int64 = 1, _ job: @escaping @Sendable (Output) throws -> Made
@@ -262,7 +262,7 @@ extension Waterfall {
     ///   - result: The type of the operation's output.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns an operation that has its input, is part of no other operation, and
-    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released then.
+    ///     is started by the waterfall only; or throws. Called once at most, when its turn comes, and released when the operation has ended.
     /// - Returns: A new waterfall. This one is consumed.
     public func thenRun<MadeInput: Sendable, Next: Sendable>(
         name: String? = nil, to result: Next.Type, progressWeight: Int64 = 1,
@@ -286,7 +286,7 @@ extension Waterfall {
     ///   - result: The type of the next result, if it is to be given.
     ///   - progressWeight: Its share in the progress, in proportion to those of the other jobs.
     ///   - job: Gets the previous result and returns what comes next, or throws. Called once at most, when its turn
-    ///     comes, and released then.
+    ///     comes, and released when an operation that it returns to be run has ended.
     /// - Returns: A new waterfall. This one is consumed.
     public func thenDecide<Next: Sendable>(
         name: String? = nil, to result: Next.Type = Next.self, progressWeight: Int64 = 1,

@@ -215,6 +215,20 @@ import OperationKitTestSupport
         await expectRefusal(by: "compound") { try await kept.value?.run(late) }
     }
 
+    @Test("In a cancelled task, `run` leaves a child of another class alone that is there already")
+    func foreignChild() async throws {
+        let (first, block) = (ScriptedOperation.idle(), BlockOperation {})
+        let workflow = WorkflowOperation(maxConcurrentOperationCount: 1) { flow in
+            await #expect(throws: CompoundAdditionError.self) {
+                try await inCancelledTask { try await flow.run(block) }
+            }
+            first.finish()
+        }
+        for child in [first, block] { try workflow.addOperation(child) }
+        try await OperationQueue().run(workflow)
+        #expect(block.isFinished && !block.isCancelled)
+    }
+
     @Test(
         "In a cancelled task, `run` cancels what it is given, but not what is part of another operation, or runs elsewhere",
         arguments: [false, true])

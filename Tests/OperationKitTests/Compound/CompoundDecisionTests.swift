@@ -24,6 +24,16 @@ import OperationKitTestSupport
                 throw TestError.second
             }, outcome: "second"),
         Case(
+            decision: { compound, _ in
+                compound.cancel(withError: TestError.reason)
+                throw CancellationError()
+            }, outcome: "sync cancelled (reason) []"),
+        Case(
+            decision: { compound, _ in
+                compound.cancel(withError: TestError.reason)
+                throw CompoundOperationError.suboperationFailure(name: "other", errors: [])
+            }, outcome: "sync cancelled (reason) []"),
+        Case(
             child: { _ in throw TestError.first },
             decision: { compound, _ in
                 compound.cancel(withError: TestError.reason)

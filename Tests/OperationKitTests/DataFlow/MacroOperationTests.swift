@@ -110,6 +110,7 @@ import OperationKitTestSupport
         let steps = (0..<count).map { number in IOBlockOperation<Int, Int> { $0 + number } }
         let macro = MacroOperation(length).then(concurrently: steps).then(
             IOBlockOperation<[Int], Int> { $0.reduce(0, +) })
+        #expect(macro.debugDescription.contains("\(count + 2) steps"))
         await Start.byHand(macro.with(input: "four"))
         #expect(macro.output == (0..<count).reduce(0) { $0 + 4 + $1 })
     }

@@ -24,6 +24,8 @@ extension ChildStateMachine {
     /// A worker has arrived on a thread of the private queue.
     mutating func workerStarted() -> Effects {
         let mayStart = readiness.places.workerStarted()
+        // All that the queue was handed may have ended before.
+        if readiness.places.queued == 0, readiness.cancellation != .complete { readiness.places.isKeptByQueue = false }
         return effects(next: mayStart ? startNext() : next(for: .leaves))
     }
 

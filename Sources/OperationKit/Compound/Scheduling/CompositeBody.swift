@@ -184,7 +184,8 @@ extension ChildScheduler {
         // One that executes and is a composite waits for its children: if this is one of them, both would wait for each other.
         let isAtWork = (operation as? AsyncOperation)?.isComposite == true && operation.isExecuting
         // The failure of one that is there already is not the caller's to handle.
-        if isAtWork || composite.isInside(operation) || operation.isPart(of: self) {
+        let isPresent = machine.withLock { $0.readiness.table.slot(of: operation) } != nil
+        if isAtWork || isPresent || composite.isInside(operation) || operation.isPart(of: self) {
             throw composite.alreadyAdded(operation)
         }
         return (body, composite)

@@ -221,8 +221,12 @@ import OperationKitTestSupport
         // The worker comes when the child that has ended is off the queue, and its dependents are told.
         let last = scene.end(second.queued, step: .none)
         #expect(last.requestsWorker && last.queued == nil)
-        #expect(last.settings == QueueSettings(limit: 1, isSuspended: false))
-        #expect(scene.next()?.operation === scene.operations[2])
+        let settings = try #require(last.settings)
+        #expect(settings == QueueSettings(limit: 1, isSuspended: false))
+        _ = scene.machine.settingsApplied(settings)
+        // The queue starts nothing any more.
+        let arrived = scene { $0.workerStarted() }
+        #expect(arrived.next?.operation === scene.operations[2] && arrived.settings == .immediate)
     }
 
     @Test("A worker that is on its way when the last child has ended gets through a queue that was paused")
