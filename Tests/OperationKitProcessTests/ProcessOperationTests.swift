@@ -97,45 +97,6 @@ struct ProcessOperationTests {
         await tracker.expectAllReleased()
     }
 
-    @Test("A closure that takes lines is released outside of locks when it is replaced, and if it comes too late")
-    func replacedClosures() async throws {
-        let (operation, count) = (ProcessOperation("true"), Shared(0))
-        func replace(_ property: ReferenceWritableKeyPath<ProcessOperation, ProcessOutputDestination>) {
-            let released = Released { [weak operation] in
-                operation?.standardError = .discarded
-                count.change { $0 += 1 }
-            }
-            operation[keyPath: property] = .lines { _ in released.use() }
-        }
-        for _ in 0..<2 {
-            replace(\.standardOutput)
-            replace(\.standardError)
-        }
-        #expect(count.value == 2)
-        try await queue.run(operation)
-        await eventually("\(count.value)") { count.value == 4 }
-        replace(\.standardOutput)
-        #expect(count.value == 5)
-    }
-
-    @Test("A closure that takes lines is released where it may wait for another program")
-    func releaseThatWaits() async throws {
-        let (operation, other) = (ProcessOperation("echo"), ProcessOperation("true"))
-        func replaceLater(_ released: Released) {
-            operation.standardOutput = .lines { [weak operation] _ in
-                operation?.standardOutput = .discarded
-                released.use()
-            }
-        }
-        replaceLater(
-            Released { [queue] in
-                queue.addOperation(other)
-                other.waitUntilFinished()
-            })
-        try await queue.run(operation)
-        #expect(other.isFinished)
-    }
-
     @Test("An operation that is never started is released")
     func neverStarted() async {
         let tracker = LeakTracker()

@@ -32,7 +32,7 @@ public final class DelayOperation: AsyncOperation, @unchecked Sendable {
     /// Does nothing: `start()` begins the delay.
     public override func main() {}
 
-    override var waitDescription: String? { "waiting \(duration.shortText)" }
+    override var waitDescription: String? { "waiting \(duration.clamped.shortText)" }
 
     override func startWork() {
         guard duration > .zero else { return _ = finish() }

@@ -51,6 +51,7 @@ extension AsyncOperation {
                 parent?.childWasCancelled(self)
             case .repeatSuperclassCancel:
                 super.cancel()
+                callCancellationHandlers()
                 next = withState { $0.lifecycle.cancelChildrenIfUnfinished }
             case .cancelChildren:
                 // Another child that is cancelled first may end this operation, and its children refer to it unowned.
@@ -89,7 +90,7 @@ extension AsyncOperation {
             swap(&execution, &state.execution)
             return (state.completion, state.progress, state.lifecycle.outcome?.error, state.lifecycle.isExecuting)
         }
-        execution?.ended()
+        execution?.hasEnded = true
         progress?.complete(unitCount: children?.unitCount)
         block?(error)
         block = nil
@@ -188,7 +189,7 @@ extension AsyncOperation {
     /// Suspends until the operation is finished, and throws the error it ended with.
     ///
     /// Any number of tasks may wait, before, during or after the run. They resume after `isFinished` has become true;
-    /// for a finished operation the call returns immediately. Cancelling the waiting task ends the wait and leaves the
+    /// for a finished operation the call returns immediately, once its observers know of the end. Cancelling the waiting task ends the wait and leaves the
     /// operation alone.
     ///
     /// An operation that is never started never finishes: the wait then lasts until the waiting task is cancelled, and

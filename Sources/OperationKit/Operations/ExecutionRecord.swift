@@ -17,7 +17,8 @@ final class ExecutionRecord: @unchecked Sendable {
     private let reporter: MisuseReporter?
     /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets
     /// go of the object last.
-    private var hasEnded = false
+    /// Whether the operation has its outcome.
+    var hasEnded = false
 
     /// To be called on the thread that starts the operation, without its lock: its name may be overridden.
     init(
@@ -48,11 +49,6 @@ final class ExecutionRecord: @unchecked Sendable {
         UnfinishedOperation(
             name: name ?? type.typeTitle, type: type, age: startTime.age(at: .now), origin: origin, callStack: callStack
         )
-    }
-
-    /// The end is being delivered. Called once.
-    func ended() {
-        hasEnded = true
     }
 
     /// The operation was ended, because nothing else could end it any more.
@@ -96,7 +92,7 @@ final class ExecutionRegistry: Sendable {
     }
 
     func ended(_ execution: ExecutionRecord) {
-        entries.withLock { _ = $0.removeValue(forKey: ObjectIdentifier(execution)) }
+        entries.withLock { $0[ObjectIdentifier(execution)] = nil }
     }
 
     func operations(executingLongerThan age: Duration, at now: ContinuousClock.Instant) -> [AsyncOperation] {
@@ -148,7 +144,7 @@ enum ExecutionRecording: String {
 final class KnownQueues: Sendable {
     static let shared = KnownQueues()
 
-    private let entries = Locked<[ObjectIdentifier: WeakReference<OperationQueue>]>([:])
+    let entries = Locked<[ObjectIdentifier: WeakReference<OperationQueue>]>([:])
 
     /// An operation starts on the queue, or the library adds one to it.
     func insert(_ queue: OperationQueue) {
@@ -172,9 +168,6 @@ final class KnownQueues: Sendable {
         if present.count < entries.count { entries = entries.filter { present[$0.key] != nil } }
         return Array(present.values)
     }
-
-    /// How many are in the table, those included that are gone and have not been noticed.
-    var count: Int { entries.withLock(\.count) }
 
     /// Those that have not gone.
     var queues: [OperationQueue] { entries.withLock { KnownQueues.present(in: &$0) } }

@@ -162,7 +162,7 @@ struct ExecutionRegistryTests {
             let listed = registry.operations(executingLongerThan: .seconds(seconds), at: origin + .seconds(40))
             #expect(listed.map(\.name) == names)
         }
-        for execution in executions { execution.ended() }
+        for execution in executions { execution.hasEnded = true }
     }
 
     @Test("The list of executing operations keeps none of them alive") func keepsNothingAlive() async {
@@ -265,7 +265,7 @@ extension AsyncOperation {
             defer { state.execution = execution }
             return state.execution
         }
-        previous?.ended()
+        previous?.hasEnded = true
     }
 }
 

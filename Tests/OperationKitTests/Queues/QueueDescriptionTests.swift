@@ -105,7 +105,7 @@ import OperationKitTestSupport
             for queue in number == 500 ? [kept, queue, queue] : [queue, queue] { known.insert(queue) }
             gone = queue
         }
-        #expect(gone == nil && known.count < 100 && known.queue(of: operation) === kept)
+        #expect(gone == nil && known.entries.withLock(\.count) < 100 && known.queue(of: operation) === kept)
         operation.cancel()
         kept.isSuspended = false
     }
