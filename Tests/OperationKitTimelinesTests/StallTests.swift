@@ -280,6 +280,7 @@ import OperationKitTestSupport
             }
             await operations.expectAllReleased()
             await stalls.pass { watcher.count == 1 }
+            await eventually("no alarm is set") { !stalls.clock.deadlines.isEmpty }
             watcher.stop()
             let late = ScriptedOperation.idle("late")
             late.addObserver(watcher)

@@ -209,6 +209,14 @@ import OperationKitTestSupport
         #expect(parts.map(\.isCancelled) == [false, true, true] && step.progress.isCancelled && step.isCancelled)
     }
 
+    @Test("Of alternatives the one that has come farthest counts") func alternatives() {
+        var ledger = ProgressLedger(ofAlternatives: true)
+        for (part, fraction) in [0.5, 0.2, 0.7, 2].enumerated() {
+            ledger.advanced(part, weight: 1, to: fraction)
+            #expect(ledger.fraction == [0.5, 0.5, 0.7, 1][part])
+        }
+    }
+
     @Test("The fraction of many parts that have succeeded is exactly 1") func manyParts() {
         var ledger = ProgressLedger()
         for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
