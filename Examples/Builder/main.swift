@@ -6,11 +6,11 @@ let help = """
     Usage: Builder [--keep-going] [FILE]
 
     Builds the targets of FILE, Buildfile unless it is given, as many at a time as the machine has processors.
-    A target is a line such as “app: main.o util.o”, with what it needs, and indented commands below it.
+    A target is a line such as “app: main.o util.o”, with what it needs, and an indented shell script below it.
       --keep-going  build what does not need a target that has failed
     """
 
-func say(_ line: String) { FileHandle.standardOutput.write(Data("\(line)\n".utf8)) }  // Without a buffer.
+func say(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data("\(line)\n".utf8)) }  // Unbuffered.
 func end(_ message: String, _ status: Int32) -> Never {
     say(message)
     exit(status)
@@ -26,11 +26,11 @@ guard arguments.count < 2, let text = try? String(contentsOfFile: file, encoding
 
 // Each target becomes an operation; the commands below it are one script.
 var targets: [(name: String, operation: ProcessOperation, needs: [Substring])] = []
-for block in text.split(separator: /\n(?=\S)/) {
+for block in text.split(separator: /\n(?=[^\s#])/) {
     let lines = block.split(separator: "\n").filter { !$0.hasPrefix("#") }
     guard let head = lines.first?.split(separator: ":", maxSplits: 1), !head.isEmpty else { continue }
     let name = head[0].trimmingCharacters(in: .whitespaces)
-    let script = lines.dropFirst().map { $0.trimmingCharacters(in: .whitespaces) }.joined(separator: " && ")
+    let script = "set -e\n" + lines.dropFirst().joined(separator: "\n")
     let operation = ProcessOperation("sh", ["-c", script], name: name)
     operation.standardOutput = .lines { say("\(name): \($0)") }
     operation.asyncCompletionBlock = { if $0 == nil { say("built \(name)") } }

@@ -8,7 +8,6 @@ let help = """
 
     Compresses each FILE with gzip, beside it, and prints a checksum of what has become of it. A file that fails
     does not stop the others.
-
       --report FILE.svg  draw when each step ran
     """
 
@@ -23,8 +22,7 @@ if let index = arguments.firstIndex(of: "--report"), index + 1 < arguments.count
     arguments.removeSubrange(index...index + 1)
 }
 
-let all = CompoundOperation(name: "pipeline", maxConcurrentOperationCount: 4)
-let recorder = OperationTimelineRecorder()
+let (all, recorder) = (CompoundOperation(name: "pipeline", maxConcurrentOperationCount: 4), OperationTimelineRecorder())
 all.addObserver(recorder)
 for file in arguments {
     let compress = ProcessOperation("gzip", ["-kf", "--", file], name: "compress \(file)")
@@ -32,7 +30,7 @@ for file in arguments {
     hash.requireSuccess(of: compress)
     hash.asyncCompletionBlock = { error in
         guard error == nil, let output = hash.output else { return }
-        FileHandle.standardOutput.write(output.standardOutput)
+        try? FileHandle.standardOutput.write(contentsOf: output.standardOutput)
     }
     try all.addOperations([compress, hash])
 }
@@ -50,8 +48,13 @@ do {
     status = all.isCancelled ? 130 : 1
 }
 if let report {
-    try Data(recorder.timeline.svg().utf8).write(to: URL(fileURLWithPath: report))
-    print("drawn in \(report)")
+    do {
+        try Data(recorder.timeline.svg().utf8).write(to: URL(fileURLWithPath: report))
+        print("drawn in \(report)")
+    } catch {
+        print("not drawn in \(report): \(error.localizedDescription)")
+        status = max(status, 1)
+    }
 }
 print(recorder.timeline.summary)
 exit(status)

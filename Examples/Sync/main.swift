@@ -17,7 +17,7 @@ guard CommandLine.arguments.count == 2, let server = URL(string: CommandLine.arg
 }
 
 struct Page: Decodable { let items: [String], next: Int? }
-var status = "" { didSet { FileHandle.standardOutput.write(Data("\(status)\n".utf8)) } }
+var status = "" { didSet { try? FileHandle.standardOutput.write(contentsOf: Data("\(status)\n".utf8)) } }
 var token = ""
 
 @MainActor func request(_ path: String, method: String = "GET") -> IOOperation<URLRequest, HTTPOutput> {

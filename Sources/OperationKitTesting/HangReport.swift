@@ -128,7 +128,8 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
     private struct Entry {
         /// As in its event: it may take a lock to ask the operation.
         let name: String
-        weak var operation: AsyncOperation?
+        /// An object holds it: a copy of a weak reference may be the last one to release the operation, with the lock held.
+        let operation: Reference<WeakReference<AsyncOperation>>
     }
 
     private let lock = NSLock()
@@ -137,7 +138,8 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         lock.withLock {
             switch event.kind {
-            case .started: entries[event.operation] = Entry(name: event.name, operation: operation)
+            case .started:
+                entries[event.operation] = Entry(name: event.name, operation: Reference(WeakReference(operation)))
             case .finished: entries[event.operation] = nil
             case .added, .waiting, .running, .cancelled, .retrying: break
             }
@@ -147,7 +149,7 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
     /// The descriptions of those that are inside no other one, of queues with others that have not been started, and awaited events.
     var tree: String {
         let entries = lock.withLock { self.entries }
-        let operations = entries.compactMapValues(\.operation)
+        let operations = entries.compactMapValues(\.operation.value.object)
         // A composite may have got its children before the watch began, so they are asked for it.
         let outermost = operations.filter { _, operation in
             operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true

@@ -142,6 +142,24 @@ extension Trial {
         operation.removeDependency(dependency)
     }
 
+    func startsAfterDependency() throws {
+        for isCancelled in [false, true] {
+            let (operation, dependency) = (try makeOperation(), BlockOperation {})
+            operation.addDependency(dependency)
+            if isCancelled { dependency.cancel() }
+            // In this order: on Linux, Foundation never starts an operation whose dependency finishes while it is being added.
+            for operation in [operation, dependency] { enqueue(operation) }
+            if waitForEnd(operation) { continue }
+            if operation.isExecuting || operation.isFinished {
+                foundEndlessOnQueue(operation)
+            } else {
+                foundNotStarted(operation, "What it depends on \(isCancelled ? "was cancelled and ended" : "finished")")
+            }
+            cancel(operation, "It was cancelled on a queue")
+            return
+        }
+    }
+
     /// A composite cancels its children then.
     func finishFromOutside() throws {
         guard let operation = try makeOperation() as? AsyncOperation else { return }

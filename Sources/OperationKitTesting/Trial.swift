@@ -37,6 +37,7 @@ final class Trial {
             return
         }
         perform("it depends on an operation that has not finished", waitsForDependency)
+        perform("what it depends on ends, also as cancelled", startsAfterDependency)
         let mayBeQueued = perform("it is cancelled before its start", cancelBeforeStart)
         perform("its start() is measured", measureStart)
         perform("it is cancelled while it works", cancelWhileWorking)

@@ -14,10 +14,14 @@ struct BuilderTests {
             """
             # a comment
             app: first second
-                echo linked
+                # inside a script
+                echo linked # behind a command
             first:
                 echo one
-                echo two
+            # at the margin
+                if true; then
+                    echo two
+                fi
             second: first
                 true
 

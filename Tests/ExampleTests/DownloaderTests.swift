@@ -60,6 +60,10 @@ struct DownloaderTests {
     func missing() async throws {
         let list = try await Example.run("Downloader", ["/missing"])
         #expect(list.status == 64 && list.output.hasPrefix("There is nothing to read in “/missing”."))
+        for word in ["http://[bad", "http://127.0.0.1:bad/x"] {
+            let bad = try await Example.run("Downloader", [word])
+            #expect(bad.status == 64 && bad.output.hasPrefix("“\(word)” is no URL."))
+        }
         let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }
         let folder = try await Example.run("Downloader", ["--to", "/missing", server.url("/a").absoluteString])
         #expect(folder.status == 1 && folder.output.contains("could not be written"))

@@ -32,6 +32,13 @@ struct PipelineTests {
         #expect(folder.names == ["first", "first.gz", "long"])
     }
 
+    @Test("A report that can't be written is said, after the work")
+    func noReport() async throws {
+        let result = try await Example.run("Pipeline", ["--report", "/missing/x.svg", try folder.file("a", "text")])
+        #expect(result.status == 1 && result.output.contains("not drawn in /missing/x.svg: "))
+        #expect(folder.names.contains("a.gz"))
+    }
+
     @Test("Help, and no files")
     func usage() async throws {
         let help = try await Example.run("Pipeline", ["--help"])

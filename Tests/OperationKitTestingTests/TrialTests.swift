@@ -87,6 +87,26 @@ struct TrialTests {
         #expect(OperationContract.Rule.allCases.allSatisfy { !$0.advice.isEmpty })
     }
 
+    private final class NeverReadyAfterDependency: ForeignOperation, @unchecked Sendable {
+        let waitsForSuccess: Bool
+        init(waitsForSuccess: Bool) { self.waitsForSuccess = waitsForSuccess }
+        override var isReady: Bool {
+            waitsForSuccess
+                ? super.isReady && !dependencies.contains { $0.isCancelled } : super.isReady && dependencies.isEmpty
+        }
+    }
+
+    @Test("A class that does not become ready when what it depends on ends is found", arguments: [false, true])
+    func neverReadyAfterDependency(waitsForSuccess: Bool) async {
+        let report = await OperationContract.report(within: .seconds(2), rounds: 4) {
+            NeverReadyAfterDependency(waitsForSuccess: waitsForSuccess)
+        }
+        #expect(report.violations.map(\.rule) == [.becomesReady], "\(report)")
+        let end = waitsForSuccess ? "was cancelled and ended" : "finished"
+        let sentence = "What it depends on \(end), and was not started within 2.0 seconds: its isReady is false."
+        #expect(report.violations.first?.sentence == sentence)
+    }
+
     @Test("A watch that has looked for a while pauses between its looks")
     func watchPauses() async {
         let operation = Watched()

@@ -52,8 +52,9 @@ struct OutputFiles: Sendable {
     private static func write(_ text: String, to path: String) throws(OutputError) {
         let isSpecial = kind(of: path).map { $0 != S_IFREG } ?? false
         do {
-            // Pipes and devices are written to; they must not be replaced.
-            try Data(text.utf8).write(to: target(of: path), options: isSpecial ? [] : .atomic)
+            // Pipes and devices are written to; they must not be replaced. Links to those of a process lead nowhere.
+            try Data(text.utf8).write(
+                to: isSpecial ? URL(fileURLWithPath: path) : target(of: path), options: isSpecial ? [] : .atomic)
         } catch {
             guard let underlying = (error as NSError).userInfo[NSUnderlyingErrorKey] as? POSIXError else {
                 throw OutputError(path: path, reason: error.localizedDescription)
