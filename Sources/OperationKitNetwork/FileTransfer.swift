@@ -72,7 +72,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         do {
             switch response.status {
             // Some servers answer to `Range`, but not with the status of that.
-            case 206 where !wantsRange,
+            case 206 where !wantsRange && hasFile(response),
                 200 where isResuming && response.value(forHTTPHeaderField: "Content-Range") != nil:
                 try beginPart(response)
             case 416 where isResuming:
@@ -101,7 +101,7 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             guard range?.first == 0 else {
                 throw TransferError(.cannotParseResponse, "a part came that was not asked for.", of: request)
             }
-            try file.begin(validator: response.validator)
+            try file.begin(validator: canResume ? response.validator : nil)
         }
         guard let range else { return }
         expected = range.count

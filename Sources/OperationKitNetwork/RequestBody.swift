@@ -94,11 +94,11 @@ final class RequestBody: InputStream {
         return request
     }
 
-    /// The request with a stream of the user. Linux says that parts of unknown length come, also beside a length that the request has: a
-    /// server could take the rest of such a body for another request.
-    static func withOneLength(_ request: URLRequest) -> URLRequest {
+    /// The request with a stream of the user. Linux sends parts of unknown length, also where the request has a length, which would
+    /// contradict that; and a stream may have another one.
+    static func withoutLength(_ request: URLRequest) -> URLRequest {
         var request = request
-        if request.value(forHTTPHeaderField: length) != nil { request.setValue(blank, forHTTPHeaderField: encoding) }
+        request.setValue(nil, forHTTPHeaderField: length)
         return request
     }
 
@@ -129,7 +129,7 @@ extension URLSession {
         {
             return dataTask(with: body.body(of: request, isForm: true))
         }
-        if request.httpBodyStream != nil { return dataTask(with: RequestBody.withOneLength(request)) }
+        if request.httpBodyStream != nil { return dataTask(with: RequestBody.withoutLength(request)) }
         #endif
         return dataTask(with: request)
     }

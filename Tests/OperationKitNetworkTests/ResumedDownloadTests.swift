@@ -59,6 +59,23 @@ struct ResumedDownloadTests {
         #expect(folder.names.isEmpty)
     }
 
+    @Test("A part that answers a POST is an error, and the part of a GET is left by one that answers a HEAD")
+    func partOfOtherMethods() async throws {
+        let server = try server { _ in
+            [.response(206, headers: ["ETag": "\"1\"", "Content-Range": "bytes 0-9/20"], Data(count: 10))]
+        }
+        await folder.breakOff(server)
+        for method in ["HEAD", "POST"] {
+            var request = URLRequest(url: server.url())
+            request.httpMethod = method
+            let operation = DownloadTaskOperation(request, to: destination)
+            _ = try? await OperationQueue().run(operation)
+            #expect((operation.error == nil) == (method == "HEAD"), "\(operation.error as Any)")
+            #expect(folder.names == (method == "HEAD" ? ["file.partial", "file.partial-note"] : []))
+        }
+        #expect(server.requests.count == 3)
+    }
+
     @Test("The rest of a file is added also if the server calls it a whole one", arguments: [100_000, 200_000])
     func restAsWhole(_ size: Int) async throws {
         let server = try server { [content] request in
