@@ -280,6 +280,9 @@ import OperationKitTestSupport
             }
             await operations.expectAllReleased()
             await stalls.pass { watcher.count == 1 }
+            let last = ScriptedOperation.idle("last")
+            last.addObserver(watcher)
+            last.start()
             await eventually("no alarm is set") { !stalls.clock.deadlines.isEmpty }
             watcher.stop()
             let late = ScriptedOperation.idle("late")
@@ -288,7 +291,7 @@ import OperationKitTestSupport
             #expect(watcher.count == 0)
             await eventually("\(stalls.clock.deadlines)") { stalls.clock.deadlines.isEmpty }
             withExtendedLifetime(watcher) {}
-            for operation in [stopped, late] { operation.finish() }
+            for operation in [stopped, last, late] { operation.finish() }
             stalls.clock.advance(by: .seconds(60))
         }
         await leaks.expectAllReleased()

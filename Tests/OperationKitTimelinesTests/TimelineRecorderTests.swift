@@ -240,6 +240,7 @@ import OperationKitTestSupport
         let timeline = recorder.timeline
         #expect(timeline.graph.nodes.map(\.state) == [.executing])
         #expect(timeline.entries.first?.retries.first?.time == .zero && timeline.duration > .zero)
+        #expect(timeline.text().contains("load") && timeline.summary.work == .zero)
         operation.cancel()
         try? await operation.finished()
     }

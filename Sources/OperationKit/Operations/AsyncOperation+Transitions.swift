@@ -51,7 +51,6 @@ extension AsyncOperation {
                 parent?.childWasCancelled(self)
             case .repeatSuperclassCancel:
                 super.cancel()
-                callCancellationHandlers()
                 next = withState { $0.lifecycle.cancelChildrenIfUnfinished }
             case .cancelChildren:
                 // Another child that is cancelled first may end this operation, and its children refer to it unowned.

@@ -284,8 +284,6 @@ extension AsyncOperation {
         }
         if isUnused == false { return false }
         _ = withState { exchange(&$0.requiredGates().helper, with: helper) }
-        // Something inside it may have started.
-        helper?.cameInsideLate()
         return true
     }
 
@@ -301,8 +299,7 @@ extension AsyncOperation {
     /// Tells those around the operation that something inside them has started.
     func partHasStarted() {
         for composite in surroundingOperations {
-            let wasKnown = composite.withState { exchange(&$0.requiredGates().hasStartedParts, with: true) }
-            if wasKnown { break }
+            composite.withState { $0.requiredGates().hasStartedParts = true }
         }
     }
 

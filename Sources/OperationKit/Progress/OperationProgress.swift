@@ -210,7 +210,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     override func cancel() {
         isCancelled = true
         if let cancellationHandler { DispatchQueue.global().async(execute: cancellationHandler) }
-        for part in lock.withLock({ parts }) where !part.link.isFinished { part.child.object?.cancel() }
+        for part in lock.withLock({ parts.filter { !$0.link.isFinished } }) { part.child.object?.cancel() }
         owner?.cancel()
     }
 

@@ -187,7 +187,7 @@ extension OperationTimeline.Entry {
     }
 
     /// When its work, or that of its children, began: not before its start.
-    var workStart: Duration? { running.map { max($0, started ?? $0) } ?? (waits.isEmpty ? started : nil) }
+    var workStart: Duration? { running.map { max($0, started ?? $0) } ?? (waits.isEmpty ? begin : nil) }
 
     private var ownTimes: [Duration] { [added, started, running, cancelled, finished].compactMap(\.self) }
 

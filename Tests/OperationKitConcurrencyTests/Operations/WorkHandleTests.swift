@@ -122,29 +122,6 @@ import OperationKitTestSupport
     }
 
     #if DEBUG
-    @Test("When a second `cancel()` returns, all handlers were called, but for one that the first is about to call")
-    func cancelledMeanwhile() async {
-        for place in 0..<Interruption.bound {
-            let (log, kept) = (EventLog(), Shared<FinishHandle<Void>?>(nil))
-            let operation = AsyncBlockOperation { finish in
-                for _ in 0..<3 { finish.onCancel { log.add("handler") } }
-                kept.value = finish
-            }
-            operation.start()
-            let isReached = await onThread {
-                let interruption = Interruption(at: place) {
-                    #expect(answersOnAnotherThread { operation.cancel() })
-                    #expect(log.count(of: "handler") >= 2, "place \(place)")
-                }
-                SchedulingProbe.observed(by: interruption) { operation.cancel() }
-                return interruption.hasRun
-            }
-            kept.value?(CancellationError())
-            kept.value = nil
-            if !isReached { return }
-        }
-    }
-
     @Test(
         "A handler that is registered while another thread cancels is called immediately, and so are those before",
         arguments: Kind.allCases)

@@ -72,22 +72,6 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && !login.isFinished)
     }
 
-    @Test("What waits inside a prerequisite, and was started before that, is refused what is around")
-    func startedInside() async throws {
-        let (child, early) = (ScriptedOperation.idle(), logged("early", database))
-        let sync = CompoundOperation(name: "sync", operations: [child])
-        sync.require(database)
-        sync.start()
-        await eventually("has not begun") { child.isExecuting }
-        early.start()
-        try sync.addOperation(work(needing: CompoundOperation(operations: [early])))
-        child.finish()
-        try? await sync.finished()
-        #expect(
-            early.error as? ResourceError
-                == .heldByComposite(operation: "early", resource: "database", composite: "sync"))
-    }
-
     @Test("A prerequisite runs that waits for an operation which waited for the other one, and was cancelled")
     func waitsForCancelled() async throws {
         let (login, between) = (logged("login"), BlockOperation {})

@@ -17,7 +17,7 @@ final class ResourceLease: StartGate, StartLease {
         var phase = Phase.idle
         weak var operation: AsyncOperation?
         var request: RequestID?
-        /// The request of a composite around the operation, as long as there is no request.
+        /// The request of a composite around the operation, if that became known before there was a request.
         var holder: RequestID?
         /// Whether the operation is to be notified.
         var isAwaited = false
@@ -82,12 +82,14 @@ final class ResourceLease: StartGate, StartLease {
         let priority = operation.queuePriority.rawValue
         // After the operation knows this, and those around it do, so that one of two threads sees that it comes inside meanwhile.
         operation.partHasStarted()
-        surroundingsChanged(of: operation)
+        let holder = ResourcePool.shared.holder(around: operation)
+        var cameLate = false
         let answer = state.withLock { state -> ResourceStateMachine.Answer? in
             guard case .idle = state.phase else { return nil }
+            cameLate = state.holder != nil
             let answer = ResourcePool.shared.requested(
                 request.resources.map(\.resource.id), for: self, priority: priority,
-                isComposite: operation.isComposite, inside: state.holder)
+                isComposite: operation.isComposite, inside: state.holder ?? holder)
             switch answer {
             case .granted(let id): (state.phase, state.request) = (.granted, id)
             case .waiting(let id): (state.phase, state.request) = (.waiting, id)
@@ -96,7 +98,7 @@ final class ResourceLease: StartGate, StartLease {
             return answer
         }
         // Another thread may have stored an older one of two holders meanwhile.
-        surroundingsChanged(of: operation)
+        if cameLate { surroundingsChanged(of: operation) }
         switch answer {
         case .granted: return try allow(operation)
         case nil: return true
