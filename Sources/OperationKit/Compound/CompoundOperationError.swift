@@ -5,7 +5,9 @@ public import Foundation
 /// The errors come in the order in which the children were added. As an `NSError` it has the domain
 /// `OperationKit.CompoundOperationError`, the codes given below, a localized description, the first underlying error
 /// under `NSUnderlyingErrorKey` and all of them under ``underlyingErrorsKey``.
-public enum CompoundOperationError: CustomStringConvertible, NestingError {
+public enum CompoundOperationError:
+    LocalizedError, CustomNSError, CustomStringConvertible, CancellableError, NestingError
+{
     /// Children failed, and the compound was not cancelled. Code 1.
     case suboperationFailure(name: String, errors: [SuboperationError])
     /// The compound was cancelled. `errors` are the failures that children reported, before or after that, `reason` is what

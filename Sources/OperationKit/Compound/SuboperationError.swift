@@ -1,7 +1,9 @@
 public import Foundation
 
 /// The failure of one child of a compound.
-public struct SuboperationError: CustomStringConvertible, NestingError {
+public struct SuboperationError:
+    LocalizedError, CustomNSError, CustomStringConvertible, CancellableError, NestingError
+{
     /// The name of the child, or its type and index.
     public let name: String
     /// The place of the child in the order in which children were added, from 0.

@@ -55,7 +55,7 @@ extension OperationTimeline.Entry {
         if let added = added ?? (begin == nil ? firstTime : nil), begin.map({ added < $0 }) ?? true {
             append(.pending, added, begin ?? finish)
         }
-        if let started = begin, workStart != started {
+        if let started, workStart != started {
             // Without waits, the time before `main()` is that of the preparation alone.
             let hasWaited = waits.contains { $0.from < workStart ?? .latest }
             append(hasWaited ? .waiting : work, started, workStart ?? finish)

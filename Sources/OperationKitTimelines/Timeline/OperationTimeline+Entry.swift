@@ -178,7 +178,7 @@ extension OperationTimeline.Entry {
     var isUnfinished: Bool { finished == nil }
 
     /// When it started, as far as that was seen.
-    var begin: Duration? { started ?? running ?? waits.first?.from ?? retries.first?.time }
+    var begin: Duration? { started ?? running }
 
     /// How long after its addition to a composite it started; `nil` if that was immediately, or is not known.
     var startDelay: Duration? {
@@ -187,7 +187,7 @@ extension OperationTimeline.Entry {
     }
 
     /// When its work, or that of its children, began: not before its start.
-    var workStart: Duration? { running.map { max($0, started ?? $0) } ?? (waits.isEmpty ? begin : nil) }
+    var workStart: Duration? { running.map { max($0, started ?? $0) } ?? (waits.isEmpty ? started : nil) }
 
     private var ownTimes: [Duration] { [added, started, running, cancelled, finished].compactMap(\.self) }
 
