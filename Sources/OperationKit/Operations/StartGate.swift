@@ -298,6 +298,7 @@ extension AsyncOperation {
 
     /// Tells those around the operation that something inside them has started.
     func partHasStarted() {
+        if parent == nil { return }
         for composite in surroundingOperations {
             composite.withState { $0.requiredGates().hasStartedParts = true }
         }

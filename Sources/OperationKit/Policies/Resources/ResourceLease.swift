@@ -121,7 +121,8 @@ final class ResourceLease: StartGate, StartLease {
         }
         let isWaiting = state.withLock { state in
             guard case .waiting = state.phase else { return false }
-            (state.deadline, state.isAwaited) = (deadline, true)
+            state.deadline = deadline
+            state.isAwaited = true
             return true
         }
         // Otherwise it has its answer already.
