@@ -49,7 +49,10 @@ import OperationKitTestSupport
             case "closure": queue.run(name: "a") {}
             default: { queue.addOperation(operation, after: .zero) }()
             }
-        await eventually("it is not added") { queue.operationCount > 0 }
+        // A delay ends after the addition.
+        await eventually("it is not added") {
+            queue.operationCount > 0 && operation.dependencies.allSatisfy(\.isFinished)
+        }
         let added = form == "closure" ? queue.operations.first : operation
         #expect(added?.debugDescription == "“a”: ready, but its queue “awaited” is suspended")
         #expect(OperationDiagnostics.queuesWithUnstarted.contains(queue))
