@@ -30,8 +30,8 @@ public struct DownloadOutput: Sendable {
 /// ```
 ///
 /// The body is written to a file beside the destination, whose name ends in `.partial`, and which only its user can
-/// read. So the system has to allow for names that are 13 bytes longer than that of the destination. When all of it has come, that file takes the place of the destination, with the mode of the file that was
-/// there, or of a new one. If the destination is a symbolic link, the file that it names is replaced, or created, and
+/// read. So the system has to allow for names that are 13 bytes longer than that of the destination. When all
+/// of it has come, that file takes the place of the destination, with the mode of the file that was there, or of a new one. If the destination is a symbolic link, the file that it names is replaced, or created, and
 /// the part is beside it. What else has the name of the part, or the one that ends in `.partial-note`, stays as it is:
 /// a folder, a link, a file that has several names or, unless all files there do, belongs to another user. The
 /// operation ends with ``DownloadError/cannotWrite(_:error:)``, which names it. If a new file can't be created to find
@@ -46,8 +46,8 @@ public struct DownloadOutput: Sendable {
 /// If such a server sends a part of what was asked for, the operation asks for the rest. From others,
 /// that is a ``TransferError`` with the code `networkConnectionLost`. A part that has all of the file is a success if
 /// the server answers with status 416 and this length. A request with a `Range` of its own loads that
-/// range, and is not resumed, nor is one with another method than GET. A body that the server sends compressed, without being asked to, is stored as it was
-/// before, and can't be resumed: an `Accept-Encoding` of the request is replaced by `identity`.
+/// range, and is not resumed, nor is one with another method than GET. A body that the server sends compressed, without being asked to,
+/// is stored as it was before, and can't be resumed: an `Accept-Encoding` of the request is replaced by `identity`.
 ///
 /// An answer without a file leaves the destination as it is, and is a success: status 304 after an `If-None-Match` or
 /// `If-Modified-Since`, any other from 300 to 399 that is not followed, 204, 205, and any after the method HEAD. The

@@ -10,8 +10,8 @@ public enum ProcessError: Sendable, Hashable, LocalizedError, CustomNSError, Rep
     case notExecutable(command: String, path: String)
     /// The directory in which the program was to run does not exist, or is none. Code 3.
     case invalidDirectory(command: String, directory: String)
-    /// An argument or the name of the program contains a NUL character, which ends a string for the system. It is shortened and escaped here.
-    /// Code 4.
+    /// An argument or the name of the program contains a NUL character, which ends a string for the system. It is shortened and
+    /// escaped here. Code 4.
     case invalidArgument(command: String, argument: String)
     /// The file for the output could not be opened. `code` is an error number of the system. Code 5.
     case invalidOutput(command: String, path: String, code: Int32)

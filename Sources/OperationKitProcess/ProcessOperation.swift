@@ -65,7 +65,6 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     /// Held while the system starts the program, so that a cancellation either prevents that, or finds the program.
     private let launchLock = NSLock()
     private var isStopped = false
-    private var hasReleasedClosures = false
 
     private struct Settings {
         var environment: [String: String]?
@@ -131,7 +130,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         _ property: WritableKeyPath<Settings, ProcessOutputDestination>, to destination: ProcessOutputDestination
     ) {
         let released = lock.withLock {
-            hasReleasedClosures ? destination : exchange(&settings[keyPath: property], with: destination)
+            isFinished ? destination : exchange(&settings[keyPath: property], with: destination)
         }
         withExtendedLifetime(released) {}
     }
@@ -176,8 +175,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
         lock.withLock { child }?.endLines()
         // Released after unlocking; what they hold may run arbitrary code when it is freed.
         let outputs = lock.withLock {
-            hasReleasedClosures = true
-            return [
+            [
                 exchange(&settings.standardOutput, with: .discarded),
                 exchange(&settings.standardError, with: .discarded),
             ]

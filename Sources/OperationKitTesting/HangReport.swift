@@ -148,14 +148,16 @@ private final class RunningOperations: OperationObserver, @unchecked Sendable {
 
     /// The descriptions of those that are inside no other one, of queues with others that have not been started, and awaited events.
     var tree: String {
-        let entries = lock.withLock { self.entries }
-        let operations = entries.compactMapValues(\.operation.value.object)
-        // A composite may have got its children before the watch began, so they are asked for it.
-        let outermost = operations.filter { _, operation in
-            operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
+        let operations = lock.withLock { entries }.compactMapValues { entry in
+            entry.operation.value.object.map { (name: entry.name, operation: $0) }
         }
-        let running = outermost.sorted { $0.key < $1.key }.map { id, operation in
-            Self.answer(from: "“\(entries[id]?.name ?? "")”") {
+        // A composite may have got its children before the watch began, so they are asked for it.
+        let outermost = operations.filter { _, entry in
+            entry.operation.enclosingComposite.map { operations[$0.observationID] == nil } ?? true
+        }
+        let running = outermost.sorted { $0.key < $1.key }.map { _, entry in
+            let (name, operation) = entry
+            return Self.answer(from: "“\(name)”") {
                 let text = operation.debugDescription
                 // It may have ended meanwhile. Its end may be about to be delivered.
                 return operation.isFinished ? "" : text

@@ -150,11 +150,7 @@ extension Trial {
             // In this order: on Linux, Foundation never starts an operation whose dependency finishes while it is being added.
             for operation in [operation, dependency] { enqueue(operation) }
             if waitForEnd(operation) { continue }
-            if operation.isExecuting || operation.isFinished {
-                foundEndlessOnQueue(operation)
-            } else {
-                foundNotStarted(operation, "What it depends on \(isCancelled ? "was cancelled and ended" : "finished")")
-            }
+            foundEndlessOnQueue(operation, "What it depends on \(isCancelled ? "was cancelled and ended" : "finished")")
             cancel(operation, "It was cancelled on a queue")
             return
         }

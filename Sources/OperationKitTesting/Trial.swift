@@ -193,11 +193,11 @@ final class Trial {
     }
 
     /// Says of an operation that was added to a queue that it has not finished, or that the queue has not started it.
-    func foundEndlessOnQueue(_ operation: Operation) {
+    func foundEndlessOnQueue(_ operation: Operation, _ situation: String = "It was added to a queue") {
         if operation.isExecuting || operation.isFinished {
             found(.finishes, "It did not finish within \(seconds) of its start on a queue.")
         } else {
-            foundNotStarted(operation, "It was added to a queue")
+            foundNotStarted(operation, situation)
         }
     }
 

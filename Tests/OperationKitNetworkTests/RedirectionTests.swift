@@ -28,6 +28,15 @@ struct RedirectionTests {
         }
     }
 
+    /// A request whose body is a stream, and that says how long it is.
+    private func streamed(to url: URL, _ method: String = "POST") -> URLRequest {
+        var request = URLRequest(url: url)
+        request.httpMethod = method
+        request.httpBodyStream = InputStream(data: data)
+        request.setValue("\(data.count)", forHTTPHeaderField: "Content-Length")
+        return request
+    }
+
     /// Redirects what is at `/first` with a status, and answers what comes with its method and the size of its body.
     private func server(_ status: Int, to place: String = "/second") throws -> LoopbackServer {
         try LoopbackServer { request in
@@ -191,11 +200,7 @@ struct RedirectionTests {
     @Test("A stream is not sent twice: its redirection is an error that says so")
     func stream() async throws {
         let server = try server(307)
-        var request = URLRequest(url: server.url("/first"))
-        request.httpMethod = "POST"
-        request.httpBodyStream = InputStream(data: data)
-        request.setValue("\(data.count)", forHTTPHeaderField: "Content-Length")
-        let operation = DataTaskOperation(request)
+        let operation = DataTaskOperation(streamed(to: server.url("/first")))
         let error = await #expect(throws: TransferError.self) { try await queue.run(operation) }
         #expect(error?.code == .requestBodyStreamExhausted)
         #expect(
@@ -208,10 +213,8 @@ struct RedirectionTests {
     @Test("A stream is not sent by a further attempt, which would send what is left of it")
     func streamOfAttempts() async throws {
         let server = try LoopbackServer { _ in [.response(503)] }
-        var request = URLRequest(url: server.url())
-        request.httpMethod = "PUT"
-        request.httpBodyStream = InputStream(data: data)
-        let operation = RetryOperation(.http) { [request] _ in DataTaskOperation(request) }
+        let request = streamed(to: server.url(), "PUT")
+        let operation = RetryOperation(.http) { _ in DataTaskOperation(request) }
         let error = await #expect(throws: (any Error).self) { try await queue.run(operation) }
         #expect((error as? TransferError)?.code == .requestBodyStreamExhausted, "\(error as Any)")
         #expect((error as? TransferError)?.message == "its stream was opened before, and can't be sent twice.")
@@ -221,11 +224,7 @@ struct RedirectionTests {
     @Test("A stream goes without the length that the request says, and nothing of it with a GET to which it leads")
     func lengthOfStream() async throws {
         let server = try server(303)
-        var request = URLRequest(url: server.url("/first"))
-        request.httpMethod = "POST"
-        request.httpBodyStream = InputStream(data: data)
-        request.setValue("\(data.count)", forHTTPHeaderField: "Content-Length")
-        #expect(try await queue.run(DataTaskOperation(request)).text == "GET 0")
+        #expect(try await queue.run(DataTaskOperation(streamed(to: server.url("/first")))).text == "GET 0")
         #if os(Linux)
         #expect(server.requests.map { $0.headers["content-length"] } == [nil, nil])
         #expect(server.requests.map { $0.headers["transfer-encoding"] } == ["chunked", nil])

@@ -188,8 +188,8 @@ extension AsyncOperation {
     /// Suspends until the operation is finished, and throws the error it ended with.
     ///
     /// Any number of tasks may wait, before, during or after the run. They resume after `isFinished` has become true;
-    /// for a finished operation the call returns immediately, once its observers know of the end. Cancelling the waiting task ends the wait and leaves the
-    /// operation alone.
+    /// for a finished operation the call returns immediately, once its observers know of the end. Cancelling the waiting task ends the wait
+    /// and leaves the operation alone.
     ///
     /// An operation that is never started never finishes: the wait then lasts until the waiting task is cancelled, and
     /// keeps the operation alive until then.

@@ -15,9 +15,8 @@ final class ExecutionRecord: @unchecked Sendable {
     private let type: AsyncOperation.Type
     private let registry: ExecutionRegistry?
     private let reporter: MisuseReporter?
-    /// Written and read by threads that come one after the other: the one that delivers the end, and the one that lets
-    /// go of the object last.
-    /// Whether the operation has its outcome.
+    /// Whether the end is being delivered. Written and read by threads that come one after the other: the one that delivers it, and the
+    /// one that lets go of the object last.
     var hasEnded = false
 
     /// To be called on the thread that starts the operation, without its lock: its name may be overridden.

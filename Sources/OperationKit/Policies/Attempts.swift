@@ -165,7 +165,6 @@ extension AsyncOperation {
     func require(_ request: ResourceRequest, asAttemptOf operation: AsyncOperation) {
         changeRequest(named: "of an attempt") { $0.add(request) }
         if queuePriority == .normal { queuePriority = operation.queuePriority }
-        inheritClock(of: operation)
     }
 
     /// Takes the clock of the operation whose attempt this one is, unless it has its own.
@@ -192,6 +191,7 @@ extension ResourceRequest {
         }
         lease.hideFromObservers()
         lease.require(self, asAttemptOf: operation)
+        lease.inheritClock(of: operation)
         operation.setHelper(lease)
         // Not before it has left its lines: the operation may end now.
         FinishObserver(lease) { [weak operation] in

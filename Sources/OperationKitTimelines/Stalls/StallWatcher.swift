@@ -8,8 +8,7 @@ import OperationKit
 /// itself. One in which children come and go works.
 final class StallWatcher: OperationObserver {
     struct Watch {
-        /// An object holds it, because a copy of a weak reference may hold the operation for a moment, and be the last one to release it, with
-        /// a lock held.
+        /// An object holds it: a copy of a weak reference may be the last one to release the operation, with a lock held.
         let operation: Reference<WeakReference<AsyncOperation>>
         let parent: OperationID?
         let isComposite: Bool

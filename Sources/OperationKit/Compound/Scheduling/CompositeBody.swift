@@ -167,8 +167,13 @@ extension ChildScheduler {
         let id = ObjectIdentifier(child)
         await withCheckedContinuation { continuation in
             guard let body, body.beganWait(for: id, continuation) else { return continuation.resume() }
-            if machine.withLock({ $0.readiness.table.slot(of: child) }) == nil { tellBody(ofEnd: id) }
+            if !isPresent(child) { tellBody(ofEnd: id) }
         }
+    }
+
+    /// Whether an operation is a child that has not ended.
+    private func isPresent(_ operation: Operation) -> Bool {
+        machine.withLock { $0.readiness.table.slot(of: operation) } != nil
     }
 
     /// Checks, without an effect, that the body may run an operation as a child.
@@ -184,8 +189,7 @@ extension ChildScheduler {
         // One that executes and is a composite waits for its children: if this is one of them, both would wait for each other.
         let isAtWork = (operation as? AsyncOperation)?.isComposite == true && operation.isExecuting
         // The failure of one that is there already is not the caller's to handle.
-        let isPresent = machine.withLock { $0.readiness.table.slot(of: operation) } != nil
-        if isAtWork || isPresent || composite.isInside(operation) || operation.isPart(of: self) {
+        if isAtWork || isPresent(operation) || composite.isInside(operation) || operation.isPart(of: self) {
             throw composite.alreadyAdded(operation)
         }
         return (body, composite)
