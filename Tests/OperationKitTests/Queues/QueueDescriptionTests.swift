@@ -49,10 +49,8 @@ import OperationKitTestSupport
             case "closure": queue.run(name: "a") {}
             default: { queue.addOperation(operation, after: .zero) }()
             }
-        // A delay ends after the addition.
-        await eventually("it is not added") {
-            queue.operationCount > 0 && operation.dependencies.allSatisfy(\.isFinished)
-        }
+        // A delay ends after the addition, and then Foundation is told so.
+        await eventually("it is not added") { queue.operationCount > 0 && operation.isReady }
         let added = form == "closure" ? queue.operations.first : operation
         #expect(added?.debugDescription == "“a”: ready, but its queue “awaited” is suspended")
         #expect(OperationDiagnostics.queuesWithUnstarted.contains(queue))
