@@ -24,7 +24,7 @@ import OperationKitTestSupport
     func allCases() async throws {
         let file = folder.url.appendingPathComponent("report.json")
         let result = try await BenchmarkProcess.run(
-            "--count=20", "--rounds=6", "--json=\(file.path)", "--markdown", "--check")
+            "--count=5", "--rounds=6", "--json=\(file.path)", "--markdown", "--check")
 
         let report = try JSONDecoder().decode(Report.self, from: Data(contentsOf: file))
         #expect(result.status == (report.meetsGoals ? 0 : 1))

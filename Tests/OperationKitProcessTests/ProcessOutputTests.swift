@@ -122,7 +122,7 @@ struct ProcessOutputTests {
 
     @Test("A program that writes too much when it is asked to end was cancelled nevertheless")
     func tooMuchAtTheEnd() async {
-        let operation = shell("trap 'yes; exit' TERM; echo begun >&2; while :; do sleep 0.01; done")
+        let operation = shell("trap 'printf two; exit' TERM; echo begun >&2; while :; do sleep 0.01; done")
         operation.standardOutput = .captured(maximumByteCount: 1)
         operation.standardError = .lines { [weak operation] _ in operation?.cancel() }
         await #expect(throws: CancellationError.self) { try await queue.run(operation) }

@@ -25,7 +25,7 @@ import OperationKitTestSupport
         "A child that cancels all operations of its current queue does not keep its composite from ending",
         arguments: composites.indices)
     func cancellingAllOperations(index: Int) async {
-        for _ in 0..<200 {
+        for _ in 0..<TestExtent.choose(60, long: 200) {
             let operation = Self.composites[index]({ OperationQueue.current?.cancelAllOperations() })
             OperationQueue().addOperation(operation)
             try? await operation.finished()

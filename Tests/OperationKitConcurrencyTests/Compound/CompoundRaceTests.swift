@@ -18,7 +18,7 @@ import OperationKitTestSupport
         var random = SplitMix64(seed: seed)
         let refused = Shared(0)
         // Both sides of the race of the additions have to be seen.
-        for round in 0..<20_000 where round < TestExtent.choose(25, long: 300) || refused.value == 0 {
+        for round in 0..<20_000 where round < TestExtent.choose(16, long: 300) || refused.value == 0 {
             let children = makeChildren(Int(random.next() % 20), &random)
             let compound = CompoundOperation(
                 operations: children, maxConcurrentOperationCount: [-1, 1, 2].randomElement(using: &random)!)
@@ -98,7 +98,7 @@ import OperationKitTestSupport
         "Children of other libraries that finish inside their own cancel() may be cancelled at any moment of their start",
         arguments: Foreign.allCases)
     func cancelThatFinishes(_ kind: Foreign) async {
-        for round in 0..<TestExtent.choose(10, long: 100) {
+        for round in 0..<TestExtent.choose(6, long: 100) {
             let queue = OperationQueue()
             let children = (0..<32 * 8).map { _ in kind.make() }
             let isLate = kind == .waitsForAnother || kind == .isReadyLate

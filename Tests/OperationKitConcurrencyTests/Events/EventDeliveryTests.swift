@@ -207,7 +207,7 @@ import OperationKitTestSupport
 
     @Test("The end is the last one of the events, also if another thread adds one at that time", arguments: [1, 100])
     func endIsLast(limit: Int) async {
-        let rounds = TestExtent.choose(200, long: 10_000)
+        let rounds = TestExtent.choose(100, long: 10_000)
         let seed = UInt64.random(in: 0...(.max))
         var random = SplitMix64(seed: seed)
         // How long the event is held up. It goes to where the event is added when the end is.
@@ -266,7 +266,7 @@ import OperationKitTestSupport
     }
 
     @Test("Many observed composites inside each other end in order, on a small stack") func deep() async {
-        let count = TestExtent.choose(500, long: 1_000)
+        let count = TestExtent.choose(300, long: 1_000)
         let ends = await onThread(stackSize: workerStackSize) { () -> [String] in
             let leaf = ScriptedOperation("0")
             var operation: AsyncOperation = leaf

@@ -91,7 +91,7 @@ import OperationKitTestSupport
         let bodies = (0..<4).map { number in
             { @Sendable in
                 var random = SplitMix64(seed: UInt64(number))
-                for _ in 0..<TestExtent.choose(500, long: 20_000) {
+                for _ in 0..<TestExtent.choose(300, long: 20_000) {
                     // A composite in which something has happened before it is put somewhere.
                     let operation = AsyncOperation()
                     let small = CompoundOperation(operations: [operation])

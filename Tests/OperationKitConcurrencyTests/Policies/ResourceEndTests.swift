@@ -116,7 +116,7 @@ import OperationKitTestSupport
         "What an attempt of a closure waits for or holds ends with the operation", arguments: [false, true],
         [End.failure, .cancellation])
     func attemptOfClosure(isWaiting: Bool, end: End) async {
-        for _ in 0..<TestExtent.choose(300, long: 3_000) {
+        for _ in 0..<TestExtent.choose(150, long: 3_000) {
             let (database, closure, released) = (ExclusiveAccess("database", maximumWaiting: 1), Gate(), Gate())
             let holder = ScriptedOperation.idle("holder")
             holder.require(database)

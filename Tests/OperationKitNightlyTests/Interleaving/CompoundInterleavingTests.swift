@@ -133,7 +133,7 @@ import OperationKitTestSupport
     @Test(
         "A compound ends once, after its children, none of which is forgotten, left out, or begun too late",
         arguments: cancellations + additions + limits + requirements)
-    private func everyScene(scene: Scene<Subject>) async { await scene.expectNoProblems(samples: (100, 50)) }
+    private func everyScene(scene: Scene<Subject>) async { await scene.expectNoProblems(samples: (60, 30)) }
 
     // MARK: - Children with a state of their own
 

@@ -35,18 +35,18 @@ extension Stress {
 
         /// Sizes at which anything that is not linear shows.
         private static let large: [@Sendable () -> StressShape] = [
-            { .flat(TestExtent.choose(2_000, long: 1_000_000)) },
-            { .chain(TestExtent.choose(2_000, long: 1_000_000)) },
-            { .binaryTree(TestExtent.choose(2_000, long: 1_000_000)) },
-            { .mesh(layers: TestExtent.choose(20, long: 1_000), width: 100, links: 3) },
+            { .flat(TestExtent.choose(1_000, long: 1_000_000)) },
+            { .chain(TestExtent.choose(1_000, long: 1_000_000)) },
+            { .binaryTree(TestExtent.choose(1_000, long: 1_000_000)) },
+            { .mesh(layers: TestExtent.choose(10, long: 1_000), width: 100, links: 3) },
             // Ten million dependencies would measure Foundation's bookkeeping only.
             { .mesh(layers: TestExtent.choose(10, long: 1_000), width: 30, links: 30) },
             // Foundation compares a new dependency with all that are there, so this shape is quadratic before it runs.
             { .starIn(TestExtent.choose(1_000, long: 100_000)) },
-            { .starOut(TestExtent.choose(2_000, long: 1_000_000)) },
+            { .starOut(TestExtent.choose(1_000, long: 1_000_000)) },
             {
                 var random = SplitMix64(seed: StressSettings.seed ?? 1)
-                let children = TestExtent.choose(1_500, long: 200_000)
+                let children = TestExtent.choose(800, long: 200_000)
                 return .random(children, edges: 5 * children, using: &random)
             },
         ]

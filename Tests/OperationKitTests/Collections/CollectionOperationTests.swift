@@ -75,7 +75,7 @@ import OperationKitTestSupport
         [Form.completion, .sequence])
     func manyItems(strategy: Strategy, form: Form) async throws {
         for endsElsewhere in [false, true] {
-            let count = TestExtent.choose(endsElsewhere ? 2_000 : 10_000, long: endsElsewhere ? 10_000 : 50_000)
+            let count = TestExtent.choose(endsElsewhere ? 1_000 : 5_000, long: endsElsewhere ? 10_000 : 50_000)
             let ended = Shared(0)
             // The stack of a dispatch worker is small; recursion of this depth overflows any.
             let operation = strategy.make { _, completion in

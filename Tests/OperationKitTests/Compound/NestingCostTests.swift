@@ -140,7 +140,7 @@ import OperationKitTestSupport
             [Form.macros, .mixture],
             long: [.macros, .maps, .recoveries, .waterfalls, .mixture, .compoundsWhileTheyRun]))
     func progress(_ form: Form) async {
-        await expectLinear(form, from: TestExtent.choose(100, long: 300)) { depth, queue in
+        await expectLinear(form, from: TestExtent.choose(60, long: 300)) { depth, queue in
             let operation = form.make(depth) { Step.increment("leaf") }
             _ = operation.progress
             operation.start()
@@ -201,7 +201,7 @@ import OperationKitTestSupport
 /// Compounds inside each other, deeper than any stack. What they do is done on a thread whose stack is smaller than that of
 /// any system's threads.
 @Suite("Compounds nested thousands deep", .hangGuard, .serialized) struct NestingDepthTests {
-    private static let depth = TestExtent.choose(1_500, long: 10_000)
+    private static let depth = TestExtent.choose(1_000, long: 10_000)
 
     /// A serial compound with a leaf at the bottom of all that is inside of it.
     private static func nested(around leaf: Operation) -> CompoundOperation {

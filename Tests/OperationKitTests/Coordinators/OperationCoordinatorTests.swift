@@ -176,7 +176,7 @@ import OperationKitTestSupport
 
     @Test("A long chain of operations neither grows the stack nor is freed by nested calls, and is released")
     func longChain() async {
-        let (tracker, count) = (LeakTracker(), TestExtent.choose(3_000, long: 30_000))
+        let (tracker, count) = (LeakTracker(), TestExtent.choose(2_000, long: 30_000))
         for coordinator in Self.coordinators {
             let token = tracker.token("completion")
             await withCheckedContinuation { continuation in

@@ -137,7 +137,7 @@ extension BlockOperation {
 
     @Test("Thousands of steps of a macro run, or one is cancelled, and all are released", arguments: [false, true])
     func runs(isCancelled: Bool) async {
-        let (tracker, count) = (LeakTracker(), TestExtent.choose(3_000, long: 10_000))
+        let (tracker, count) = (LeakTracker(), TestExtent.choose(2_000, long: 10_000))
         await onThread(stackSize: workerStackSize) {
             let steps = (0..<count).map { number in
                 let step = Step<Int, Int> { step, input in

@@ -272,7 +272,7 @@ import OperationKitTestSupport
         await concurrently([
             { [released = tell.value] in while !isOver.value { released() } },
             {
-                for number in 0..<TestExtent.choose(20_000, long: 1_000_000) {
+                for number in 0..<TestExtent.choose(10_000, long: 1_000_000) {
                     let object = objects.object(for: 1) { Released($0) }
                     if objects.object(for: 1, make: { Released($0) }) !== object { clashes.change { $0 += 1 } }
                     // Dropped at other moments of what the other thread does.
