@@ -129,15 +129,22 @@ import OperationKitTestSupport
         #expect(OperationGraph(of: compound, maximumCount: 11).omittedCount == 0)
     }
 
-    @Test("What several operations depend on, and there is no room for, is counted once", arguments: [false, true])
-    func omittedDependencies(isInside: Bool) {
-        let source = BlockOperation {}
-        let children = (0..<10).map { ScriptedOperation("\($0)") }
-        for child in children { child.addDependency(source) }
-        let compound = CompoundOperation(operations: children + (isInside ? [source] : []))
-        #expect(OperationGraph(of: compound, maximumCount: 4).omittedCount == 8)
-        #expect(OperationGraph(of: compound, maximumCount: 11).omittedCount == 1)
-        #expect(OperationGraph(of: compound, maximumCount: 12).omittedCount == 0)
+    @Test("A child that has ended, and that another one still depends on, is inside its composite") func endedChild()
+        async
+    {
+        let (first, second, third) = (BlockOperation {}, ScriptedOperation.idle("second"), ScriptedOperation("third"))
+        let ended = ScriptedOperation("ended")
+        for operation in [first, second, ended] { third.addDependency(operation) }
+        let compound = CompoundOperation(operations: [ended, second, third])
+        compound.start()
+        await eventually("it has not ended") { ended.isFinished }
+        let nodes = compound.graph.nodes
+        #expect(
+            nodes.first { $0.name == "ended" }?.parent == 0
+                && nodes.first { $0.name == "BlockOperation" }?.parent == nil)
+        compound.cancel()
+        second.finish()
+        first.start()
     }
 
     @Test("The graph of a timeline has the operations that have finished") func timeline() {

@@ -169,7 +169,8 @@ import OperationKitTestSupport
         let first = isForeign ? BlockOperation {} : ScriptedOperation("first")
         last.addDependency(first)
         last.addDependency(gate)
-        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [first, last]))
+        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [last]))
+        try compound.addOperation(first, progressWeight: 0)
         compound.start()
         await eventually("the first child has not ended") { compound.finishedOperationCount == 1 }
         await stalls.watched(1)

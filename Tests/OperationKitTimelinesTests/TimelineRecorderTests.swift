@@ -181,6 +181,35 @@ import OperationKitTestSupport
         #expect(timeline.mermaid().contains("page 11 (did not run)"))
     }
 
+    @Test(
+        "What ran, and ended with the error of what did not, has failed, and what closures of a collection do is work")
+    func failedBySkipped() async throws {
+        let failing = ScriptedOperation("login") { $0.finish(withError: TestError.first) }
+        failing.start()
+        let skipped = ScriptedOperation("page")
+        skipped.requireSuccess(of: failing)
+        skipped.start()
+        let task = TaskOperation(name: "task") { try await skipped.finished() }
+        final class Sync: ParallelItemOperation {
+            func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
+                usleep(1_000)
+                completion(nil)
+            }
+        }
+        let run = Sync().makeOperation(on: [1, 2])
+        for operation in [task, run] as [AsyncOperation] {
+            operation.addObserver(recorder)
+            try? await OperationQueue().run(operation)
+            await eventually("no end") { recorder.timeline[operation.observationID]?.outcome != nil }
+        }
+        let timeline = recorder.timeline
+        guard case .failed = timeline[task.observationID]?.outcome else {
+            return _ = Issue.record("\(timeline.entries)")
+        }
+        #expect(timeline.summary.failedCount == 1 && timeline.summary.skippedCount == 0)
+        #expect(timeline.summary.work >= .milliseconds(1) && timeline[run.observationID]?.isComposite == false)
+    }
+
     @Test("Attempts that failed are recorded with their errors and delays, which are waiting, and no work")
     func retries() async throws {
         let delay = Duration.milliseconds(20)
@@ -212,6 +241,16 @@ import OperationKitTestSupport
         #expect(one.outcome == .cancelled && one.running == nil && one.cancelled != nil && one.dependencies == [two.id])
         #expect(two.outcome == .success && two.cancelled ?? .longest <= two.finished ?? .zero)
         #expect(try entry(compound).outcome == .cancelled)
+    }
+
+    @Test("The name that an operation gets during its work is recorded") func lateName() {
+        let operation = ScriptedOperation { operation in
+            operation.name = "later"
+            operation.finish()
+        }
+        operation.addObserver(recorder)
+        operation.start()
+        #expect(recorder.timeline.entries.map(\.name) == ["later"])
     }
 
     @Test("A recorder that is added after the start records what follows") func addedLate() throws {
@@ -268,6 +307,7 @@ import OperationKitTestSupport
         }
         #expect(small.timeline.entries.map(\.name) == ["0", "1"] && small.timeline.droppedCount == 3)
         #expect(small.timeline.text().hasSuffix("3 other operations were not recorded."))
+        #expect(small.timeline.graph.omittedCount == 3)
     }
 
     @Test("A recorder keeps no operation alive") func leaks() async throws {

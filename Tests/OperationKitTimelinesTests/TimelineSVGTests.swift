@@ -185,7 +185,7 @@ import FoundationXML
         let (frames, lines) = try path(timeline)
         #expect(frames == [[0, 100], [800, 200], [100, 300], [500, 300]])
         // Down to the first child, along the delay of the second one, and back up.
-        #expect(lines == ["M186 66V70", "M486 86V118h100", "M886 110V66"])
+        #expect(lines == ["M186 58V78h0", "M486 78V118h100", "M886 118V58h0"])
     }
 
     // MARK: - Documentation

@@ -105,8 +105,11 @@ extension AsyncOperation {
     /// What the operation does, as in its `debugDescription`, without times.
     package var activityInMessages: String { status(at: nil).text }
 
-    /// How far its children have come, from 0 to 1.
-    package var childrenFraction: Double { children?.fraction ?? 0 }
+    /// How far its children have come, in words that change when one ends, also if it has no weight.
+    package var childrenProgress: String { children?.progressDescription ?? "\(children?.fraction ?? 0)" }
+
+    /// Whether it consists of operations, and not of closures.
+    package var consistsOfOperations: Bool { children is ChildScheduler }
 
     /// How many of its children run at the same time, if that is limited.
     package var childLimit: Int? {

@@ -126,8 +126,6 @@ extension TimelineCauses {
         // What comes after this is on the path already.
         var time = ends[last]
         var steps: [Step] = []
-        // The last step that took no time.
-        var omitted: Step?
         // What is on the path already: at equal times, causes may form a cycle.
         var visited: Set<Moment> = []
 
@@ -137,7 +135,7 @@ extension TimelineCauses {
             let from = min(cause.from, time)
             let waited = begins.map { min(max(.zero, $0 - from), time - from) } ?? .zero
             let step = Step(operation: id(position), reason: cause.reason, from: from, to: time, waited: waited)
-            if from < time { steps.append(step) } else { omitted = step }
+            steps.append(step)
             (time, next) = (from, cause.previous)
         }
         func followStart(of position: Int) {
@@ -166,8 +164,9 @@ extension TimelineCauses {
             case .start(let position): append(position, unknownCause, begins: starts[position])
             }
         }
+        let long = steps.filter { $0.from < $0.to }
         // If all of them took no time, there is one nevertheless.
-        return steps.isEmpty ? omitted.map { [$0] } ?? [] : steps.reversed()
+        return long.isEmpty ? steps.suffix(1) : long.reversed()
     }
 
     /// The longest chain of recorded dependencies and nesting, in which some operations take no time.
@@ -197,7 +196,7 @@ extension TimelineCauses {
     private func moments(before moment: Moment) -> [Moment] {
         switch moment {
         case .start(let position):
-            dependencies(of: position).map(Moment.end) + (index.parents[position].map { [.start($0)] } ?? [])
+            dependencies(of: position).map(Moment.end) + (starter(of: position).map { [.start($0)] } ?? [])
         case .end(let position):
             [.start(position)] + index.children[position].map(Moment.end)
         }

@@ -24,7 +24,7 @@ extension OperationTimeline {
         public let cancelledCount: Int
         /// How many of them have not ended.
         public let unfinishedCount: Int
-        /// How many attempts failed and were followed by another one.
+        /// How many attempts failed and were to be followed by another one.
         public let retryCount: Int
         /// How many other operations there were, which were not recorded.
         public let droppedCount: Int
@@ -79,9 +79,7 @@ extension TimelineCauses {
             current += change
             return current
         }
-        // Work that took no time overlaps with none.
-        let hasMoment = entries.indices.contains { !entries[$0].isComposite && runs[$0] == ends[$0] }
-        return overlaps.max() ?? (hasMoment ? 1 : 0)
+        return overlaps.max() ?? 0
     }
 
     fileprivate var waiting: [OperationTimeline.Summary.Waiting] {
@@ -136,9 +134,9 @@ extension OperationTimeline.Summary: CustomStringConvertible {
         let counts = [
             (failedCount, "failed"), (skippedCount, "did not run"), (cancelledCount, "cancelled"),
             (unfinishedCount, "not finished"),
-            (retryCount, retryCount == 1 ? "attempt repeated" : "attempts repeated"),
+            (retryCount, "attempt\(retryCount == 1 ? "" : "s") repeated"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
-        let operations = operationCount == 1 ? "1 operation" : "\(operationCount) operations"
+        let operations = "\(operationCount) operation\(operationCount == 1 ? "" : "s")"
         var lines = [
             ([operations] + counts).joined(separator: ", "),
             "\(wallTime.shortText) for \(work.shortText) of work: \(meanParallelism.shortText) at the same time "
@@ -148,11 +146,11 @@ extension OperationTimeline.Summary: CustomStringConvertible {
             lines.append(
                 "waited \(wait.duration.shortText) \(wait.reason)" + (wait.count > 1 ? ", \(wait.count) times" : ""))
         }
-        if waiting.count > Self.reasonLines {
-            lines.append("… and for \(waiting.count - Self.reasonLines) other reasons")
-        }
+        if waiting.count > Self.reasonLines { lines.append("… and for other reasons") }
         lines += bounds.map { "at least " + $0 }
-        if droppedCount > 0 { lines.append("\(droppedCount) other operations were not recorded") }
+        if droppedCount > 0 {
+            lines.append("\(droppedCount) other operation\(droppedCount == 1 ? " was" : "s were") not recorded")
+        }
         return lines.joined(separator: "\n")
     }
 }

@@ -110,6 +110,11 @@ struct TimelineCauses {
         work(of: position).reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) }
     }
 
+    /// The composite that started an operation; `nil` if it was started by hand before.
+    func starter(of position: Int) -> Int? {
+        index.parents[position].flatMap { runs[$0] ?? .zero > starts[position] ?? .latest ? nil : $0 }
+    }
+
     /// The cause of a start of which it is not known what came before.
     var unknownCause: Cause { (.queue, firstStart, nil) }
 
@@ -119,7 +124,7 @@ struct TimelineCauses {
     /// composite with a limit is around, it is the end of a sibling that had a place.
     func startCause(of position: Int) -> Cause {
         guard let start = starts[position] else { return unknownCause }
-        let parent = index.parents[position]
+        let parent = starter(of: position)
         var cause: Cause = start <= firstStart ? (.beginning, start, nil) : unknownCause
         if let parent, let run = runs[parent] {
             cause = (.parent(id(parent)), min(run, start), .start(parent))

@@ -150,23 +150,17 @@ struct SVGDrawing {
         }
     }
 
-    /// Adds a small bar for each kind and each mark that occurs, drawn as in the rows.
+    /// Adds each kind of bar and each mark that occurs, drawn as in the rows.
     ///
     /// - Parameter top: The top of its first line.
     /// - Returns: How many lines it takes.
     private mutating func addLegend(top: Int) -> Int {
-        let bars: [TimelineMark] = [.pending, .waiting, .executing, .composite]
-        let marks = marks
         var (place, lineCount) = (margin, 0)
-        for mark in bars + TimelineMark.allCases.filter({ !bars.contains($0) }) where marks.contains(mark) {
+        for mark in TimelineMark.allCases where marks.contains(mark) {
             let length = 22 + Self.width(of: mark.title)
             if lineCount == 0 || place + length > width - margin { (place, lineCount) = (margin, lineCount + 1) }
             let (x, y) = (Double(place), top + (lineCount - 1) * rowHeight)
-            let bar = bars.contains(mark) ? mark : mark == .skipped ? .pending : .executing
-            self.mark(bar, x: x, y: y, width: 16)
-            if bar != mark {
-                self.mark(mark, x: mark == .critical ? x : mark == .retry ? x + 8 : x + 16, y: y, width: 16)
-            }
+            self.mark(mark, x: x, y: y, width: 16)
             text(mark.title, x: x + 22, y: y + baseLine, style: "faint")
             place += length + 12
         }
@@ -183,25 +177,17 @@ struct SVGDrawing {
         elements.append("<g><title>\(timeline.details(of: entry, criticalReason: reason).xml)</title>")
         let room = labelWidth - margin
         let start = min(index.depths[position] * indentation, room / 2)
-        let isBlank = entry.name.allSatisfy(\.isWhitespace)
-        let label = (isBlank ? "unnamed" : entry.name.printable).cut(to: room - start, measure: Self.width(of:))
-        text(label, x: Double(margin + start), y: y + baseLine, style: isBlank ? "faint" : nil)
+        let label = entry.name.printable.cut(to: room - start, measure: Self.width(of:))
+        text(label, x: Double(margin + start), y: y + baseLine)
         for segment in entry.segments(end: timeline.duration) {
             if let (x, length) = extent(segment.from, segment.to) { mark(segment.kind, x: x, y: y, width: length) }
         }
-        var lastPixel = -1
         for retry in entry.retries where retry.time <= scale.end {
-            let pixel = Int(scale.place(retry.time))
-            if pixel == lastPixel { continue }
-            lastPixel = pixel
-            mark(.retry, x: left + Double(lastPixel), y: y)
+            mark(.retry, x: left + scale.place(retry.time), y: y)
         }
-        lastPixel = -1
-        // Frames around what it did on the critical path. What is within a pixel that has one needs no other one.
+        // Frames around what it did on the critical path.
         for step in steps[entry.id] ?? [] {
-            guard let (x, length) = extent(begin(of: step), step.to), Int(x + length) != lastPixel else { continue }
-            lastPixel = Int(x + length)
-            mark(.critical, x: x, y: y, width: length)
+            if let (x, length) = extent(begin(of: step), step.to) { mark(.critical, x: x, y: y, width: length) }
         }
         let end = timeline.end(of: entry)
         if let mark = TimelineMark(ofEndOf: entry), end <= scale.end {
@@ -236,17 +222,13 @@ struct SVGDrawing {
     }
 
     /// Adds lines from each step of the critical path to the next one: down or up when the first ends, and then along
-    /// the wait of the second.
+    /// the wait of the second, which may be none.
     private mutating func addPath() {
         for (previous, step) in zip(path, path.dropFirst()) where isVisible(from: step.from, to: step.to) {
             guard let y = tops[step.operation], let other = tops[previous.operation], other != y else { continue }
             let from = scale.place(step.from)
-            let length = scale.place(begin(of: step)) - from
-            let isDown = other < y
-            var line = "M\((left + from).shortText) \(isDown ? other + 18 : other + 2)"
-            line += "V\(length >= 1 ? y + 10 : isDown ? y + 2 : y + 18)"
-            if length >= 1 { line += "h\(length.shortText)" }
-            elements.append("<path class=\"path\" d=\"\(line)\"/>")
+            let (begin, end) = ("\((left + from).shortText) \(other + 10)", scale.place(begin(of: step)) - from)
+            elements.append("<path class=\"path\" d=\"M\(begin)V\(y + 10)h\(end.shortText)\"/>")
         }
     }
 
@@ -299,10 +281,8 @@ extension SVGDrawing {
     /// How wide a character is at most, in pixels. The font is not known, so this is that of the widest usual one.
     static func width(of character: Character) -> Int {
         if character.isASCII { return unusualWidths[character] ?? 8 }
-        let cells = character.cells
-        if cells < 2 { return cells == 0 ? 0 : character == "…" || character == "—" ? 12 : 9 }
         // Ideographs are as wide as the font is high, pictures are wider.
-        return character.unicodeScalars.contains { $0.properties.isEmojiPresentation || $0 == "\u{FE0F}" } ? 16 : 13
+        return character == "…" || character == "—" ? 12 : [0, 9, 16][character.cells]
     }
 
     /// The widths of the characters of ASCII that are not as wide as most of them.

@@ -8,9 +8,10 @@ extension OperationTimeline {
     ///   login   ◆ ███████████                         1 s
     ///   page 1  ◆ ··········░░░██████████!            1.2 s
     ///   page 2    ···········███████×                 600 ms
-    ///   index     ···················─                did not run
+    ///   index     ···················─
     ///             0 s        1 s         2 s       3 s
-    /// ━ has children  █ executing  ░ waiting  · not started  ! failed  × cancelled  ◆ critical path
+    /// ━ has children  █ executing  ░ waiting  · not started  ! failed  × cancelled
+    /// ─ did not run  ◆ critical path
     /// ```
     ///
     /// Children are indented below their composite. Names are cut in the middle. The legend explains the marks that
@@ -79,7 +80,7 @@ private struct TimelineTextDrawing {
             lines.append(line)
         }
         let others = timeline.entries.count - rows.count
-        if others > 0 { lines.append(others == 1 ? "… and 1 other" : "… and \(others) others") }
+        if others > 0 { lines.append("… and \(others) other\(others == 1 ? "" : "s")") }
         lines.append(axis)
         let legend = TimelineMark.allCases.filter(used.contains).map { "\($0.inTerminal.character) \($0.title)" }
         lines += legend.joined(by: "  ", inLinesOf: columns)
@@ -93,8 +94,9 @@ private struct TimelineTextDrawing {
             for cell in scale.cells(segment.from, segment.to) { cells[cell] = segment.kind }
         }
         for retry in entry.retries where retry.time <= scale.end { cells[scale.cell(retry.time)] = .retry }
-        if segments[0].from <= scale.end, let mark = TimelineMark(ofEndOf: entry) {
-            cells[scale.cells(segments[0].from, timeline.end(of: entry)).upperBound] = mark
+        let end = timeline.end(of: entry)
+        if end <= scale.end, let mark = TimelineMark(ofEndOf: entry) {
+            cells[scale.cells(segments[0].from, end).upperBound] = mark
         }
         return painted(cells)
     }
@@ -102,18 +104,10 @@ private struct TimelineTextDrawing {
     /// The characters of marks, in their colors.
     private mutating func painted(_ marks: [TimelineMark?]) -> String {
         used.formUnion(marks.lazy.compactMap { $0 })
-        var text = ""
-        var current: Int?
-        for mark in marks {
-            let look = mark?.inTerminal
-            if colors, look?.color != current {
-                if current != nil { text += "\u{1B}[0m" }
-                current = look?.color
-                if let current { text += "\u{1B}[\(current)m" }
-            }
-            text.append(look?.character ?? " ")
+        return marks.reduce(into: "") { text, mark in
+            guard let (character, color) = mark?.inTerminal else { return text += " " }
+            text += colors ? "\u{1B}[\(color)m\(character)\u{1B}[0m" : "\(character)"
         }
-        return current == nil ? text : text + "\u{1B}[0m"
     }
 
     private var axis: String {

@@ -116,11 +116,8 @@ struct TimelineScale: Sendable {
         let steps = units.lazy.flatMap { unit in unit.steps.map { (step: unit.duration * $0, unit: unit) } }
         // Longer than a human life: the beginning is marked, and that is all.
         let (step, unit) = steps.first { $0.step * max(1, count) > end } ?? (end * 2, units[units.count - 1])
-        // “0.5 s” rather than “500 ms”, if seconds follow.
-        let larger = units.first { $0.duration > unit.duration && $0.duration <= end }
-        let shown = step >= unit.duration * 100 ? larger ?? unit : unit
         return (0...Int(end / step)).map { number in
-            (step * number, "\((step * number / shown.duration).shortText) \(shown.name)")
+            (step * number, "\((step * number / unit.duration).shortText) \(unit.name)")
         }
     }
 
@@ -149,9 +146,9 @@ extension OperationTimeline {
     func notes(omitting count: Int) -> [String] {
         [
             entries.isEmpty ? "No operations were recorded." : nil,
-            count > 0 ? count == 1 ? "1 other is not shown." : "\(count) others are not shown." : nil,
-            droppedCount == 1 ? "1 other operation was not recorded." : nil,
-            droppedCount > 1 ? "\(droppedCount) other operations were not recorded." : nil,
+            count > 0 ? "\(count) other\(count == 1 ? " is" : "s are") not shown." : nil,
+            droppedCount > 0
+                ? "\(droppedCount) other operation\(droppedCount == 1 ? " was" : "s were") not recorded." : nil,
         ].compactMap(\.self)
     }
 }

@@ -137,6 +137,7 @@ extension OperationGraph {
             timeline.entries[position].dependencies.compactMap { index.positions[$0] }.compactMap { numbers[$0] }
                 .map { Edge(from: $0, to: number) }
         }
-        self.init(nodes: nodes, edges: edges, omittedCount: timeline.entries.count - selection.count)
+        let omittedCount = timeline.entries.count - selection.count
+        self.init(nodes: nodes, edges: edges, omittedCount: omittedCount + min(timeline.droppedCount, .max / 2))
     }
 }

@@ -59,7 +59,8 @@ public struct OperationGraph: Sendable, Equatable {
     public let nodes: [Node]
     /// The dependencies between them.
     public let edges: [Edge]
-    /// How many operations are not there because there were too many.
+    /// How many operations are not there because there were too many. For the graph of a composite, those are children of
+    /// operations that are there.
     public let omittedCount: Int
 
     /// The positions of the nodes directly inside each, and of those that are inside none at the end.
@@ -104,8 +105,9 @@ extension OperationGraph {
             positions[ObjectIdentifier(operation)] = nodes.count
             let isFinished = operation.isFinished
             // An operation of another class may be writing its error before its end.
-            let outcome = isFinished ? operation.endingError.map(OperationTimeline.Outcome.init) ?? .success : nil
-            let state = State(outcome, isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
+            let state = State(
+                isFinished ? operation.endingError.map { .init($0) } ?? .success : nil,
+                isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
             let children = isFinished ? nil : (operation as? AsyncOperation)?.unfinishedChildren(atMost: 0)
             nodes.append(
                 Node(
@@ -126,22 +128,16 @@ extension OperationGraph {
             next += 1
         }
         var edges: [Edge] = []
-        var missing: Set<ObjectIdentifier> = []
         // What others depend on is added, but not what that depends on.
         for (position, operation) in operations.enumerated() {
             for dependency in operation.dependencies {
                 let id = ObjectIdentifier(dependency)
-                if positions[id] == nil { add(dependency) }
-                if let from = positions[id] { edges.append(Edge(from: from, to: position)) } else { missing.insert(id) }
+                let parent = (dependency as? AsyncOperation)?.enclosingComposite.map(ObjectIdentifier.init)
+                if positions[id] == nil { add(dependency, parent: parent.flatMap { positions[$0] }) }
+                if let from = positions[id] { edges.append(Edge(from: from, to: position)) }
             }
         }
-        // Of what is missing, children have been counted.
-        for case let composite as AsyncOperation in omittedCount > 0 && !missing.isEmpty ? operations : [] {
-            for (child, _) in composite.unfinishedChildren(atMost: .max)?.children ?? [] {
-                missing.remove(ObjectIdentifier(child))
-            }
-        }
-        self.init(nodes: nodes, edges: edges, omittedCount: omittedCount + missing.count)
+        self.init(nodes: nodes, edges: edges, omittedCount: omittedCount)
     }
 }
 

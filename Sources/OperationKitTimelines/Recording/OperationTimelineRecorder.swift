@@ -74,7 +74,7 @@ struct ObservedFacts {
 
     init(of operation: AsyncOperation, at kind: OperationEvent.Kind) {
         type = Swift.type(of: operation)
-        isComposite = operation.isComposite
+        isComposite = operation.consistsOfOperations
         // The steps of a macro move to another one that continues it, and what happens later may be seen first.
         parent = operation.enclosingComposite?.observationID
         if case .added(let composite, _) = kind { parent = composite }
@@ -83,20 +83,20 @@ struct ObservedFacts {
             dependencies = operation.observedDependencies
         case .running:
             resources = operation.leasedResourceNames
-            if isComposite { limit = operation.childLimit }
+            limit = operation.childLimit
         case .retrying(_, let error, _): self.error = error.eventText
-        case .finished(let error): outcome = error.map(OperationTimeline.Outcome.init)
+        case .finished(let error): outcome = error.map { .init($0, hasRun: operation.hasReachedMain) }
         case .waiting: break
         }
     }
 }
 
 extension OperationTimeline.Outcome {
-    /// The outcome of an operation that finished with an error.
-    init(_ error: any Error) {
+    /// The outcome of an operation that finished with an error. One that has run may end with that of another one, which did not run.
+    init(_ error: any Error, hasRun: Bool = false) {
         switch error {
         case _ where error.isCancellation: self = .cancelled
-        case DependencyError.dependencyFailed: self = .skipped(error.eventText.shortened)
+        case DependencyError.dependencyFailed where !hasRun: self = .skipped(error.eventText.shortened)
         default: self = .failed(error.eventText.shortened)
         }
     }
@@ -138,7 +138,7 @@ struct TimelineRows: Sendable {
         if let place = places[event.operation] { return Int(place) }
         guard rows.count < maximumCount else { return nil }
         places[event.operation] = Int32(rows.count)
-        rows.append(TimelineRow(id: event.operation, type: facts.type, name: event.name.shortened))
+        rows.append(TimelineRow(id: event.operation, type: facts.type))
         return rows.count - 1
     }
 
@@ -189,7 +189,7 @@ private struct TimelineRow: Sendable {
 
     let id: OperationID
     let type: AsyncOperation.Type
-    var name: String
+    var name = ""
     var parent: OperationID?
     var added = never
     var started = never
@@ -211,12 +211,13 @@ private struct TimelineRow: Sendable {
     /// Records an event. The first addition counts.
     mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
         isComposite = facts.isComposite
+        // A request with a bound input is given its name late.
+        name = event.name.shortened
         parent = facts.parent ?? parent
         switch event.kind {
         case .added: if added == Self.never { added = time }
         case .started:
             started = time
-            name = event.name.shortened
         case .waiting(let reason):
             endWait(at: time)
             if details.waits.count < Self.mostDetails { details.waits.append((reason.shortened, time, Self.never)) }

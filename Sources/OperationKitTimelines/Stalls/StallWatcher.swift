@@ -16,7 +16,7 @@ final class StallWatcher: OperationObserver {
         /// When something inside it has started or ended for the last time, or else when it has started itself.
         var lastActivity: Duration
         /// How far its children had come at the last look; `nil` if one that is watched has started or ended since.
-        var fraction: Double?
+        var progress: String?
         var isReported = false
     }
 
@@ -34,7 +34,7 @@ final class StallWatcher: OperationObserver {
         mutating func noteActivity(in composite: OperationID?, at time: Duration) {
             guard let composite else { return }
             watches[composite]?.lastActivity = time
-            watches[composite]?.fraction = nil
+            watches[composite]?.progress = nil
         }
     }
 
@@ -79,7 +79,7 @@ final class StallWatcher: OperationObserver {
         let now = time.now()
         let watch = Watch(
             operation: Reference(WeakReference(operation)), parent: operation.enclosingComposite?.observationID,
-            isComposite: operation.isComposite, start: now, lastActivity: now, fraction: operation.childrenFraction)
+            isComposite: operation.isComposite, start: now, lastActivity: now, progress: operation.childrenProgress)
         let needsAlarm = state.withLock { state in
             if state.isStopped { return false }
             state.watches[id] = watch
@@ -136,15 +136,15 @@ final class StallWatcher: OperationObserver {
             ended(id)
             return nil
         }
-        let fraction = operation.childrenFraction
+        let progress = operation.childrenProgress
         let isStalled = state.withLock { state in
             guard var current = state.watches[id] else { return false }
-            if current.fraction == fraction {
+            if current.progress == progress {
                 current.isReported = current.lastActivity <= now - threshold
             } else {
                 // Something that is not watched has ended since the last look.
-                if current.fraction != nil { current.lastActivity = now }
-                current.fraction = fraction
+                if current.progress != nil { current.lastActivity = now }
+                current.progress = progress
             }
             state.watches[id] = current
             return current.isReported

@@ -26,15 +26,15 @@ extension OperationTimeline {
         public var finished: Duration?
         /// What it, or an attempt of its closure, waited for before its work, or slept for as a workflow, oldest first.
         public var waits: [Wait]
-        /// The attempts that failed and were followed by another one, oldest first.
+        /// The attempts that failed and were to be followed by another one, oldest first.
         public var retries: [Retry]
         /// How it ended; `nil` if it has not.
         public var outcome: Outcome?
         /// The operations that it depended on. They need not be in the timeline.
         public var dependencies: [OperationID]
-        /// The names of the resources that it held while it ran.
+        /// The names of the resources that it held while it ran. Those of an attempt of a closure are not known.
         public var resources: [String]
-        /// Whether it consists of others: it does no work of its own.
+        /// Whether it consists of other operations: what its closures do themselves does not count as work.
         public var isComposite: Bool
         /// How many of its children could run at the same time, if that was limited.
         public var limit: Int?
@@ -52,7 +52,7 @@ extension OperationTimeline {
         ///   - cancelled: When it was cancelled.
         ///   - finished: When it finished.
         ///   - waits: What it waited or slept for, oldest first.
-        ///   - retries: The attempts that failed and were followed by another one, oldest first.
+        ///   - retries: The attempts that failed and were to be followed by another one, oldest first.
         ///   - outcome: How it ended.
         ///   - dependencies: The operations that it depended on.
         ///   - resources: The names of the resources that it held while it ran.
@@ -107,7 +107,7 @@ extension OperationTimeline {
         }
     }
 
-    /// An attempt that failed and was followed by another one.
+    /// An attempt that failed and was to be followed by another one.
     public struct Retry: Sendable, Equatable, Codable {
         /// The number of the attempt, from 1.
         public var attempt: Int
