@@ -1,4 +1,5 @@
 import Foundation
+import OperationKit
 
 #if canImport(FoundationNetworking)
 import FoundationNetworking
@@ -30,14 +31,15 @@ final class RequestBody: InputStream {
     let count: Int
     private let lock = NSLock()
     private var left: Int
-    private var fault: URLError?
+    /// That of all that begin again, because a task knows only the first one.
+    private let fault: Locked<URLError?>
 
     convenience init?(_ source: Source) {
-        self.init(source, count: source.count)
+        self.init(source, count: source.count, fault: Locked(nil))
     }
 
-    private init?(_ source: Source, count: Int) {
-        (self.source, self.count, left) = (source, count, count)
+    private init?(_ source: Source, count: Int, fault: Locked<URLError?>) {
+        (self.source, self.count, self.fault, left) = (source, count, fault, count)
         switch source {
         case .data(let data): super.init(data: data)
         case .file(let file): super.init(url: file)
@@ -45,10 +47,10 @@ final class RequestBody: InputStream {
     }
 
     /// What was wrong with a file: it has become shorter, or could not be read, which has a cause.
-    var error: URLError? { lock.withLock { fault } }
+    var error: URLError? { fault.withLock { $0 } }
 
     /// The same from the beginning on.
-    var again: RequestBody? { RequestBody(source, count: count) }
+    var again: RequestBody? { RequestBody(source, count: count, fault: fault) }
 
     var data: Data? { if case .data(let data) = source { data } else { nil } }
 
@@ -62,7 +64,7 @@ final class RequestBody: InputStream {
         let count = unsafe super.read(buffer, maxLength: wanted)
         guard count > 0 else {
             let fault = URLError.unreadableFile(count < 0 ? streamError ?? URLError(.unknown) : nil)
-            lock.withLock { self.fault = fault }
+            self.fault.withLock { $0 = fault }
             // An error ends the request. Otherwise the server would wait for what is missing.
             return -1
         }

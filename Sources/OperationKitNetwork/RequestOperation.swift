@@ -126,6 +126,8 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
     final func progressed(to count: Int64, of total: Int64) {
         guard total > 0 else { return }
         let progress = progress
+        // What is complete would count twice, and the next answer may be shorter than what came of the one before.
+        if total < progress.totalUnitCount { progress.completedUnitCount = min(count, total) }
         if progress.totalUnitCount != total { progress.totalUnitCount = total }
         progress.completedUnitCount = min(count, total)
     }

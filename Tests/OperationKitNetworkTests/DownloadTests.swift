@@ -46,6 +46,28 @@ struct DownloadTests {
         #expect(operation.progress.fractionCompleted == 1)
     }
 
+    @Test("The progress of an answer that is shorter than what came of the one before is not complete before its end")
+    func shorterAnswer() async throws {
+        let (gate, content) = (Gate(), Data(count: 400))
+        let server = try LoopbackServer { request in
+            if request.number == 1 {
+                let headers = ["Content-Range": "bytes 0-499/1000", "ETag": "\"1\""]
+                return [.response(206, headers: headers, Data(count: 500))]
+            }
+            let head = "HTTP/1.1 200 OK\r\nETag: \"2\"\r\nContent-Length: 400\r\n\r\n"
+            return [.text(head), .bytes(content.prefix(40)), .wait(gate), .bytes(content.dropFirst(40))]
+        }
+        let operation = DownloadTaskOperation(server.url(), to: destination)
+        let all = Progress(totalUnitCount: 2)
+        all.addChild(operation.progress, withPendingUnitCount: 1)
+        queue.addOperation(operation)
+        await eventually("no second answer") { operation.progress.totalUnitCount == 400 }
+        #expect(operation.progress.fractionCompleted < 1 && all.completedUnitCount == 0)
+        gate.open()
+        try await operation.finished()
+        #expect(all.completedUnitCount == 1)
+    }
+
     @Test("A download of unknown length that breaks off is an error, and leaves nothing")
     func unfinishedChunks() async throws {
         let server = try LoopbackServer { _ in
