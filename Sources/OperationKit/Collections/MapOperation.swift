@@ -94,7 +94,7 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     override var waitDescription: String? { isSuspended ? "suspended" : super.waitDescription }
 
     /// The outcome of each element, in the order of the input, once the operation has finished: its output or its
-    /// error, which is `CancellationError` where it did not start. Empty before, if no element could start, and if other
+    /// error, which is `CancellationError` where it did not start. Empty before, if the work could not begin, and if other
     /// code has ended the operation with an error. Can be read from any thread, from `asyncCompletionBlock` on.
     public var results: [Result<Output, any Error>] {
         output?.map(Result.success) ?? lock.withLock { unsuccessfulResults }

@@ -144,6 +144,11 @@ public enum CompoundOperationError:
         return reason ?? CancellationError()
     }
 
+    func adding(reason: any Error) -> (any Error)? {
+        guard case .cancelled(let name, let errors, nil) = self, !errors.isEmpty else { return nil }
+        return Self.cancelled(name: name, errors: errors, reason: reason)
+    }
+
     private func text(of reason: any Error, depth: Int) -> String? {
         if depth <= 0, reason is any NestingError { return nil }
         // There is nothing to add unless the reason has words of its own. One that has others inside has, and they are not asked

@@ -89,7 +89,8 @@ final class MacroSteps: ChildDescriber {
     func describe(_ snapshot: inout ChildSnapshot) {
         if children.body != nil { return snapshot.summary = [] }
         guard snapshot.readyText == nil else { return }
-        snapshot.summary = ["\(state.withLock(\.count)) steps"]
+        let count = state.withLock(\.count)
+        snapshot.summary = ["\(count) step\(count == 1 ? "" : "s")"]
     }
 
     /// The failure as the user counts steps.
@@ -150,6 +151,9 @@ extension IOOperation: InputReceiver {
             chain.finish(withError: error)
         }
         if isCancelled { chain.cancel(reason: cancellationReason) }
+        if withState({ $0.gates?.hasStartedParts == true }) {
+            chain.withState { $0.requiredGates().hasStartedParts = true }
+        }
     }
 
     /// Hands the input to the first step, and runs the steps. Ends the operation with an error if there is none, and the step

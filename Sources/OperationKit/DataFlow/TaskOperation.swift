@@ -13,7 +13,8 @@ import Foundation
 /// creates or runs the operation: `run(name:_:)` of `OperationQueue` keeps them.
 ///
 /// Cancelling the operation cancels the task, and the operation ends when the closure does, with whatever it returns or
-/// throws. If the closure cancels its own task, the operation is cancelled too, before it ends. A
+/// throws. If the closure cancels its own task, the operation is cancelled too, before it ends: one that is
+/// retried with an `attemptTimeout` fails in that attempt instead. A
 /// closure that throws `CancellationError` after `cancel(withError:)` ends the operation with that reason. If other
 /// code calls `finish(with:)` or `finish(withError:)`, the operation ends without waiting for the closure, and the task
 /// is cancelled. The closure is released when it returns, before the operation finishes.

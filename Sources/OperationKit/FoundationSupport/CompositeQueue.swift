@@ -77,6 +77,8 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
     final var childSettings: (limit: Int, isSuspended: Bool) {
         get { (super.maxConcurrentOperationCount, super.isSuspended) }
         set {
+            // A higher limit starts what waits.
+            if newValue.isSuspended { super.isSuspended = true }
             super.maxConcurrentOperationCount = newValue.limit
             super.isSuspended = newValue.isSuspended
         }

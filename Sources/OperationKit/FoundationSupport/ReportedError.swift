@@ -86,6 +86,9 @@ protocol NestingError: ReportedError, CancellableError {
     /// The error that decides whether this one stands for a cancellation: it does if that one does. `nil` if it does not.
     var decidingError: (any Error)? { get }
 
+    /// Returns the error with the reason of a cancellation, if it says that something was cancelled, among other things, and not why.
+    func adding(reason: any Error) -> (any Error)?
+
     // MARK: An error that an operation has because of others: of what it depends on, or of its children
 
     /// The error of the operation that went wrong first, if this error says so.
@@ -97,6 +100,8 @@ protocol NestingError: ReportedError, CancellableError {
 
 extension NestingError {
     func errorsInside(atMost count: Int) -> [NamedError] { inside.map { [$0] } ?? [] }
+
+    func adding(reason: any Error) -> (any Error)? { nil }
 
     var root: NamedError? { nil }
 

@@ -42,7 +42,14 @@ extension Lifecycle {
     /// The error that it was given before its start, as it will end with it, until then.
     var earlyError: (any Error)? {
         guard case .pending(.failure(let error)) = state else { return nil }
-        return error.isMarked ? cancellationReason ?? error.unmarked : error
+        return explained(error)
+    }
+
+    /// What it ends with that was given an error: the reason of its cancellation says more than a marked one, and is added to one that
+    /// has a place for it.
+    func explained(_ error: any Error) -> any Error {
+        guard let reason = cancellationReason else { return error.unmarked }
+        return (error as? any NestingError)?.adding(reason: reason) ?? (error.isMarked ? reason : error)
     }
 
     /// The outcome, from its delivery on. It is `nil` while a cancellation holds the end back.

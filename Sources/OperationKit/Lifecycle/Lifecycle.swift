@@ -230,7 +230,7 @@ extension Lifecycle {
 // MARK: - Cancelling
 
 extension Lifecycle {
-    /// `cancel()` was called. It takes effect once, and only while the outcome is open.
+    /// `cancel()` was called. It takes effect once, and not after the end, which an outcome that is only remembered is not.
     mutating func cancelled(reason: (any Error)?) -> Action? {
         switch cancellation {
         case .none: break
@@ -295,7 +295,7 @@ extension Lifecycle {
     }
 
     private mutating func finish(with outcome: Outcome, wasExecuting: Bool) -> Action? {
-        let outcome = outcome.mapError { $0.isMarked ? cancellationReason ?? $0.unmarked : $0 }
+        let outcome = outcome.mapError(explained)
         state = .finishing(outcome, wasExecuting: wasExecuting)
         if case .marking = cancellation { return nil }
         return .complete

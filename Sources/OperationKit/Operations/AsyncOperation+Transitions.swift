@@ -151,7 +151,7 @@ extension AsyncOperation {
     ///
     /// The same as `cancel()`, but where the operation would end with `CancellationError`, or with another error whose
     /// `isCancellation` is true, it ends with `error`. Any other outcome that the work itself reports stands. Only the
-    /// first cancellation counts, with a reason or without. Operations that report a ``CompoundOperationError`` put the reason into its
+    /// first cancellation counts, with a reason or without. One that ends with a ``CompoundOperationError`` has the reason in its
     /// `cancelled`.
     ///
     /// - Parameter error: The reason.
@@ -188,8 +188,8 @@ extension AsyncOperation {
     /// Suspends until the operation is finished, and throws the error it ended with.
     ///
     /// Any number of tasks may wait, before, during or after the run. They resume after `isFinished` has become true;
-    /// for a finished operation the call returns immediately, once its observers know of the end. Cancelling the waiting task ends the wait
-    /// and leaves the operation alone.
+    /// for a finished operation the call returns immediately, once its observers know of the end, or another thread that is inside
+    /// one is to tell them. Cancelling the waiting task ends the wait and leaves the operation alone.
     ///
     /// An operation that is never started never finishes: the wait then lasts until the waiting task is cancelled, and
     /// keeps the operation alive until then.

@@ -277,13 +277,16 @@ extension AsyncOperation {
     /// - Returns: Whether it has not started, and helps no other operation. If not, nothing changes.
     @discardableResult
     func setHelper(_ helper: AsyncOperation?) -> Bool {
-        let isUnused = helper?.withState { state in
-            guard state.lifecycle.isPending, state.gates?.waiter == nil else { return false }
-            state.requiredGates().waiter = self
-            return true
+        // The waiter is released after unlocking.
+        let use = helper?.withState { state -> (isNew: Bool, waiter: AsyncOperation?) in
+            let waiter = state.gates?.waiter
+            let isNew = state.lifecycle.isPending && waiter == nil
+            if isNew { state.requiredGates().waiter = self }
+            return (isNew, waiter)
         }
-        if isUnused == false { return false }
-        _ = withState { exchange(&$0.requiredGates().helper, with: helper) }
+        if use?.isNew == false { return false }
+        let former = withState { exchange(&$0.requiredGates().helper, with: helper) }
+        former?.withState { $0.gates?.waiter = nil }
         return true
     }
 
@@ -298,7 +301,6 @@ extension AsyncOperation {
 
     /// Tells those around the operation that something inside them has started.
     func partHasStarted() {
-        if parent == nil { return }
         for composite in surroundingOperations {
             composite.withState { $0.requiredGates().hasStartedParts = true }
         }

@@ -260,7 +260,7 @@ final class OperationProgress: Progress, @unchecked Sendable {
     /// progress above counts what is below it whenever it hears that this is complete.
     private func fill(_ total: Int64, _ parts: [Part]) {
         let open = parts.filter { !$0.link.isFinished }
-        setCompleted(total - open.reduce(0) { $0 + $1.units })
+        setCompleted(total &- open.reduce(0) { $0 &+ $1.units })
         if super.totalUnitCount != total { super.totalUnitCount = total }
         for part in open { part.link.completedUnitCount = 1 }
     }

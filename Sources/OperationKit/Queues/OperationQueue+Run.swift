@@ -26,16 +26,16 @@ extension OperationQueue {
     /// Adds an operation of any class, and suspends until it is finished.
     ///
     /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
-    /// operation, and may return before the operation is cancelled. If the task has been cancelled already, the operation is
-    /// cancelled before it is added. An ``AsyncOperation`` that has not been started by then never runs its
-    /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it.
+    /// operation, and may return before the operation is cancelled. An ``AsyncOperation`` that has not been started by
+    /// then never runs its `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the
+    /// queue starts it. If the task has been cancelled already, the operation is cancelled and started by the method, and is not added.
     /// Otherwise the method returns only after the operation has finished.
     ///
     /// Calls of one actor put their operations on the queue in the order of the calls.
     ///
     /// - Parameter operation: An operation that was not started and is on no queue.
-    /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if it was cancelled
-    ///   and has none. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
+    /// - Throws: The error of the operation, if it is a ``FailableOperation``. `CancellationError` if one of another class was
+    ///   cancelled. ``OperationQueueError/cannotBeAdded(operation:)`` if it was started before.
     public nonisolated(nonsending) func run(_ operation: some Operation) async throws {
         if operation.hasBeenStarted { throw OperationQueueError.cannotBeAdded(operation: operation.displayName) }
         await addAndWait([operation])
@@ -89,7 +89,7 @@ extension OperationQueue {
     /// Suspension and limit of the queue are respected: on a suspended queue the wait ends after it was resumed. How
     /// the operations ended does not matter. Foundation may list them in `operations` for a moment longer.
     ///
-    /// Complexity: linear in the number of operations.
+    /// Complexity: linear in the number of operations, all of which are held until the last one has finished.
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled; the operations are left alone.
     public func allOperationsFinished() async throws {
@@ -139,8 +139,13 @@ extension OperationQueue {
             _ = isolation
             // Foundation traps at one that has ended when it was cancelled.
             for operation in operations where !operation.isFinished {
-                addOperation(operation)
-                operation.announceReadiness()
+                // Behind a barrier, adding one that was cancelled would never return on Linux.
+                if operation.isCancelled, operation.isReady {
+                    operation.start()
+                } else {
+                    addOperation(operation)
+                    operation.announceReadiness()
+                }
             }
             for (operation, id) in waits { await operation.endSignal.operation.waitForFinishUncancellably(id) }
         }
@@ -166,7 +171,7 @@ extension OperationQueue {
     /// the others from running.
     ///
     /// Cancelling the awaiting task cancels all of them, on another thread, as ``run(_:)`` with one operation does. In a
-    /// task that was cancelled before, they are cancelled before they are added. The call returns when all that
+    /// task that was cancelled before, they are cancelled first. The call returns when all that
     /// have started, and all that are no ``AsyncOperation``s, have finished.
     ///
     /// Complexity: linear in the number of operations, those on the queue included.

@@ -187,6 +187,15 @@ extension BlockedChildrenTests {
         }
     }
 
+    @Test("What another report of the same child replaces is kept for later, because releasing it may run any code")
+    func replaced() {
+        var failures = empty
+        let child = Operation()
+        _ = failures.add(failure(0, of: child), isCancelling: false)
+        _ = failures.add(failure(0, TestError.second, of: child), isCancelling: false)
+        #expect(failures.discarded.count == 1 && summary(failures.take(ofChildren: 1)) == ["0: 0"])
+    }
+
     @Test("Only if no child failed by itself, and all causes are outside, the cause of the first child is passed on")
     func passedOn() {
         func cause(_ name: String) -> RootCause {

@@ -170,7 +170,7 @@ import OperationKitTestSupport
     @Test("A macro or waterfall that was continued by `then` is described without parts, and a map with its source")
     func continued() {
         let mapped = Step<Int, Int>("load") { _, _ in }.map { $0 + 1 }.with(input: 1)
-        #expect(withoutAges(mapped) == "“load”: not started, 1 steps\n  “load”: not started")
+        #expect(withoutAges(mapped) == "“load”: not started, 1 step\n  “load”: not started")
         let macro = MacroOperation(IOBlockOperation<Int, Int>(name: "first") { $0 })
         macro.name = "Macro"
         _ = macro.then(IOBlockOperation<Int, Int>(name: "second") { $0 })

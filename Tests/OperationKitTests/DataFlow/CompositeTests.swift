@@ -125,15 +125,21 @@ import OperationKitTestSupport
         #expect(composite.error?.isCancellation == true && !composite.isCancelled)
     }
 
-    @Test("Cancelling it cancels its work, and it ends after that, with the reason", arguments: Kind.allCases)
-    func cancelled(kind: Kind) async {
+    @Test(
+        "Cancelling it cancels its work, and it ends after that, with the reason, and with what had failed in the work",
+        arguments: Kind.allCases, [false, true])
+    func cancelled(kind: Kind, hasFailure: Bool) async {
         let (composite, work) = await started(kind)
         composite.cancel(withError: TestError.reason)
         await work.cancelled.opened()
         #expect(!composite.isFinished)
-        work.finish(withError: CancellationError())
+        let failure = SuboperationError(name: "part", index: 0, error: TestError.first)
+        let partial = CompoundOperationError.cancelled(name: "parts", errors: [failure])
+        work.finish(withError: hasFailure ? partial : CancellationError())
         try? await composite.finished()
-        #expect(text(composite.error).contains("reason") && composite.isCancelled && work.isFinished)
+        let description = composite.error?.localizedDescription ?? ""
+        #expect(text(composite.error).contains("reason") || description.contains("reason"), "\(description)")
+        #expect(composite.isCancelled && work.isFinished && description.contains("“part”") == hasFailure)
         #expect(composite.progress.fractionCompleted == 1)
     }
 

@@ -126,6 +126,14 @@ extension BlockOperation {
                 return next
             }
         },
+        { count in
+            (0..<count).reduce(CompoundOperation()) { last, _ in
+                let (next, child) = (CompoundOperation(), AsyncOperation())
+                child.addDependency(last)
+                expectNoError { try next.addOperation(child) }
+                return next
+            }
+        },
     ]
 
     @Test("Operations that hold each other and were never run are freed without recursion", arguments: deep.indices)

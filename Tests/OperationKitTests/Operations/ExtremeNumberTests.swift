@@ -13,7 +13,7 @@ import OperationKitTestSupport
     private static let durations: [Duration] = [
         .seconds(Int64.max) * 15, .seconds(Int64.max), .nanoseconds(Int64.max), .nanoseconds(1), .zero,
         .nanoseconds(-1),
-        .seconds(Int64.min), .seconds(Int64.min) * 15,
+        .seconds(Int64.min), .seconds(Int64.min) * 15, Duration(attoseconds: .max),
     ]
 
     @Test("A duration may have any value", arguments: durations) func duration(_ duration: Duration) async throws {

@@ -4,7 +4,7 @@ import OperationKitTestSupport
 
 @Suite("Prerequisites of conditions", .hangGuard) struct PrerequisiteTests {
     /// A condition that runs an operation first.
-    private struct Needs: OperationCondition {
+    struct Needs: OperationCondition {
         let name = "signed in"
         let log: EventLog
         let make: @Sendable () -> Operation?
@@ -52,6 +52,22 @@ import OperationKitTestSupport
         try await work.waitForFinish()
         #expect(log.events == (error == nil ? ["login", "evaluate", "work"] : ["login"]))
         #expect(brief(work.error) == (error == nil ? "success" : "work, signed in, login: first"))
+    }
+
+    @Test("A prerequisite that is refused is inside nothing") func refused() async throws {
+        let login = logged("login", database)
+        let work = work(needing: login)
+        login.addDependency(work)
+        let child = endless("child")
+        let compound = CompoundOperation(operations: [work, child])
+        compound.require(database)
+        compound.start()
+        try await work.waitForFinish()
+        #expect(work.error is ConditionError && !login.isFinished)
+        login.start()
+        await eventually("it does not wait") { database.waitingCount == 1 || login.isFinished }
+        child.finish()
+        try await login.finished()
     }
 
     @Test(

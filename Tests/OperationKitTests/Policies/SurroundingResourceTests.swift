@@ -104,6 +104,37 @@ extension EventLog {
                 == .heldByComposite(operation: "early", resource: "database", composite: "sync"))
     }
 
+    @Test(
+        "A child that was started by hand, and waits for what its composite then gets, is refused",
+        arguments: ["closure", "prerequisite", "step"])
+    func startedByHand(kind: String) async throws {
+        let holder = log.held("holder", database)
+        holder.start()
+        var child = IOTaskOperation<Int, Int>(name: "child") { $0 }.with(input: 1)
+        if kind == "closure" {
+            child = IOTaskOperation(name: "child", retry: RetryPolicy()) { (number: Int) in number }.with(input: 1)
+        }
+        if kind == "prerequisite" {
+            let first = ScriptedOperation.named("first", in: log, requiring: [database])
+            child.addCondition(PrerequisiteTests.Needs(log: log) { first })
+        } else {
+            child.require(database)
+        }
+        if kind == "step" { child.start() }
+        let composite: AsyncOperation =
+            kind == "step"
+            ? MacroOperation(child).then(IOBlockOperation { $0 }) : CompoundOperation(operations: [child])
+        composite.name = "composite"
+        composite.queuePriority = .high
+        composite.require(database)
+        composite.start()
+        if kind != "step" { child.start() }
+        await eventually("does not wait: \(database.waitingCount)") { database.waitingCount == 2 }
+        holder.finish()
+        try? await composite.finished()
+        #expect("\(child.error as Any)".contains("heldByComposite"))
+    }
+
     enum Kind: CaseIterable { case retry, nested, closure, repetition }
 
     private func attempt(_ kind: Kind, _ work: @escaping @Sendable () async throws -> Void) -> AsyncOperation {
@@ -151,11 +182,13 @@ extension EventLog {
             return attempt
         }
         call.require(database)
+        let other = CircuitBreaker("other", minimumCalls: 1)
+        call.require(other)
         call.start()
         await begun.opened()
         call.cancel(withError: TestError.reason)
         try await call.waitForFinish()
-        #expect(circuit.state == .closed)
+        #expect(circuit.state == .closed && other.state == .open)
     }
 
     @Test("An attempt waits with the priority of the whole, by its clock, until cancelled", arguments: Kind.allCases)

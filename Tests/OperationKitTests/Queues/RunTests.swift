@@ -43,6 +43,24 @@ import OperationKitTestSupport
         }
     }
 
+    @Test("In a cancelled task, operations end instead of being added, also behind a barrier") func behindABarrier()
+        async throws
+    {
+        for isAlone in [true, false] {
+            let (queue, work, operation) = (OperationQueue(), HeldWork(), ScriptedOperation())
+            queue.addOperation { work() }
+            queue.addBarrierBlock {}
+            await #expect(throws: (any Error).self) {
+                try await inCancelledTask {
+                    if isAlone { try await queue.run(operation) } else { try await queue.run([operation]) }
+                }
+            }
+            #expect(operation.isFinished && operation.isCancelled)
+            work.mayEnd.open()
+            try await queue.allOperationsFinished()
+        }
+    }
+
     @Test("An operation that was started, or is on the queue, is rejected by name and left alone, also with others")
     func started() async throws {
         let (log, queue, fresh) = (EventLog(), OperationQueue(), ScriptedOperation("fresh"))

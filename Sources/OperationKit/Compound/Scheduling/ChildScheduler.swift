@@ -59,7 +59,11 @@ final class ChildScheduler: Sendable {
     deinit {
         // Another composite finds it as it was when it was created.
         machine.withLock { $0.settings.latest == .immediate ? $0.queue.take() : nil }?.retire()
-        var operations = machine.withLock { $0.readiness.table.removeAll() }
+        var (operations, changes) = machine.withLock { machine in
+            machine.externals.removeAll()
+            return (machine.readiness.table.removeAll(), machine.externals.takeChanges(isStarted: true))
+        }
+        operations += exchange(&changes, with: nil)?.released ?? []
         if !operations.isEmpty { DependencyRelease.release(&operations) }
     }
 

@@ -96,7 +96,7 @@ struct FailureCollection {
         if let cause = failure.cause, !countsCancellations {
             addBlocked(failure.report, by: cause)
         } else {
-            causes[index(of: failure.operation)].failure = failure.report
+            discard(exchange(&causes[index(of: failure.operation)].failure, with: failure.report))
             addCauseInside()
         }
         return policy == .cancelRemaining && !isCancelling
@@ -106,17 +106,21 @@ struct FailureCollection {
         if !cause.isOutside {
             addCauseInside()
         } else if !hasCauseInside, report.index < outsideCause?.index ?? .max {
-            if let later = exchange(&outsideCause, with: (cause, report.index)) { discarded.append(later.cause) }
+            discard(exchange(&outsideCause, with: (cause, report.index))?.cause)
         }
         let index = index(of: cause.operation)
         causes[index].blockedCount += 1
         if let first = causes[index].firstBlocked, first.index < report.index { return }
-        if let later = exchange(&causes[index].firstBlocked, with: report) { discarded.append(later) }
+        discard(exchange(&causes[index].firstBlocked, with: report))
     }
 
     private mutating func addCauseInside() {
         hasCauseInside = true
-        if let outside = outsideCause.take() { discarded.append(outside.cause) }
+        discard(outsideCause.take()?.cause)
+    }
+
+    private mutating func discard(_ value: (any Sendable)?) {
+        if let value { discarded.append(value) }
     }
 
     /// The index of an operation among the causes, to which it is added if it is not there. As long as no child is

@@ -32,7 +32,7 @@ public struct OperationEvent: Sendable, CustomStringConvertible {
         /// finished. The reason is that of ``AsyncOperation/cancel(withError:)``, an ``OperationTimeoutError`` for example; `nil` for
         /// a cancellation without one.
         case cancelled(reason: (any Error)?)
-        /// An attempt has failed, and there will be another one, after a delay.
+        /// An attempt has failed, and another one is to follow after a delay, unless the operation ends before.
         indirect case retrying(attempt: Int, error: any Error, delay: Duration)
         /// The operation has finished, with this error, or `nil` for success. It is the last event of an operation.
         case finished(error: (any Error)?)

@@ -211,7 +211,8 @@ extension AsyncOperation {
     ///
     /// The operation has the resource until it is finished, however it ends: it is released in the moment in which `isFinished`
     /// becomes true, and the end is announced after that. A composite has it until its children have finished. One that ends
-    /// before its `main()` releases it a moment earlier, and one that is cancelled while it waits ends immediately. An operation that is freed without an end gives its resources back soon, on another thread.
+    /// before its `main()` releases it a moment earlier, and one that is cancelled while it waits ends immediately,
+    /// a retried closure soon after that. An operation that is freed without an end gives its resources back soon, on another thread.
     ///
     /// An operation must not require what a composite around it has: it ends with
     /// ``ResourceError/heldByComposite(operation:resource:composite:)``. Two composites whose children need what the other one
@@ -225,7 +226,7 @@ extension AsyncOperation {
     ///   - resource: The resource.
     ///   - duration: How long the operation waits at most, by its ``clock``; `nil` for as long as it takes. After that it ends with
     ///     ``ResourceError/timedOut(operation:resource:duration:holders:)``, without its `main()`. With zero, or less, it
-    ///     does not wait.
+    ///     does not wait, and ends with ``ResourceError/tooManyWaiting(operation:resource:maximum:)`` where no other may wait.
     public final func require(_ resource: OperationResource, within duration: Duration? = nil) {
         changeRequest(named: resource.name) { $0.add(resource, within: duration) }
     }

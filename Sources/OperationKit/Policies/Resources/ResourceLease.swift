@@ -218,11 +218,12 @@ final class ResourceLease: StartGate, StartLease {
         // Another thread is about to call `main()`, and may not have come to this.
         workBegins()
         guard error?.isCancellation == true else { return end(with: error) }
-        // An attempt ends for the reason for which the operation was cancelled that has handed a circuit breaker to it.
-        let composites = operation.surroundingOperations.prefix {
-            $0.requestOfAttempts?.circuitBreakers.isEmpty == false
+        end(with: error) { circuitBreaker in
+            // An attempt ends for the reason for which the operation was cancelled that has handed this one to it.
+            operation.surroundingOperations.filter {
+                $0.requestOfAttempts?.circuitBreakers.contains { $0 === circuitBreaker } == true
+            }.compactMap(\.cancellationReason).first
         }
-        end(with: composites.compactMap(\.cancellationReason).first ?? error)
     }
 
     func withdraw() {
@@ -231,13 +232,13 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     /// Ends what has not ended before, other than the request.
-    private func end(with error: (any Error)?) {
+    private func end(with error: (any Error)?, reason: (CircuitBreaker) -> (any Error)? = { _ in nil }) {
         // The deadline is disarmed after unlocking.
         let (calls, _) = state.withLock { state in
             state.phase = .over
             return (exchange(&state.calls, with: []), state.deadline.take())
         }
-        for (circuitBreaker, call) in calls { circuitBreaker.ended(call, with: error) }
+        for (circuitBreaker, call) in calls { circuitBreaker.ended(call, with: reason(circuitBreaker) ?? error) }
     }
 
     func release() -> [any StartLease] {

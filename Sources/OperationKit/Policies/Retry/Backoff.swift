@@ -38,7 +38,7 @@ public struct Backoff: Sendable, Hashable {
     /// - Parameters:
     ///   - initial: The delay before the first retry.
     ///   - increment: By how much it grows. The default is the initial delay.
-    ///   - maximum: No delay is longer.
+    ///   - maximum: No delay is longer. A policy whose maximum is below the initial delay is invalid.
     /// - Returns: The backoff.
     public static func linear(
         _ initial: Duration, increment: Duration? = nil, maximum: Duration? = nil
@@ -53,7 +53,7 @@ public struct Backoff: Sendable, Hashable {
     /// - Parameters:
     ///   - initial: The delay before the first retry.
     ///   - factor: The multiple, at least 1.
-    ///   - maximum: No delay is longer.
+    ///   - maximum: No delay is longer. A policy whose maximum is below the initial delay is invalid.
     /// - Returns: The backoff.
     public static func exponential(
         _ initial: Duration, factor: Double = 2, maximum: Duration? = nil

@@ -16,7 +16,8 @@ public struct RetryPolicy: Sendable {
     public var backoff: Backoff
     /// How the delays are spread at random.
     public var jitter: Jitter
-    /// The beginning of the random numbers. With the same seed the delays are the same, in each run and on all platforms.
+    /// The beginning of the random numbers. With the same seed the delays are the same in each run, and on all platforms but for
+    /// the last digits of exponential ones.
     /// Without one they differ from operation to operation.
     public var seed: UInt64?
     /// How long an attempt may take, if its own ``AsyncOperation/timeout`` is not shorter. An attempt that takes longer is cancelled. If
@@ -222,11 +223,13 @@ extension RetryPolicy {
         _ body: @escaping @Sendable () async throws -> Output
     ) async throws -> Output {
         guard let attemptTimeout else { return try await body() }
-        let task = Task { try await body() }
-        let timer = clock.timer
-        let deadline = timer.arm(for: timer, after: attemptTimeout) { _ in task.cancel() }
-        let result = await withCancellationDelivered(to: task.cancel) {
-            await task.result
+        // The thread of the timer may be the last to release the closure, which must not hold what the task returns.
+        let task = Reference(Task { try await body() })
+        let deadline = clock.timer.arm(for: task, after: attemptTimeout) {
+            ($0 as? Reference<Task<Output, any Error>>)?.value.cancel()
+        }
+        let result = await withCancellationDelivered(to: task.value.cancel) {
+            await task.value.result
         }
         if !deadline.disarm(), case .failure(let error) = result, error.isCancellation, !Task.isCancelled {
             throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
