@@ -22,10 +22,10 @@ public import OperationKit
 ///
 /// An operation is finished before the event of its end is delivered, so await ``end(of:)`` where another thread ends it.
 public final class EventRecorder: OperationObserver {
-    /// Called with each event after it was written down.
+    /// Called with each event after it was written down. Tasks that wait for the event go on once the action has returned.
     public typealias Action = @Sendable (_ operation: AsyncOperation, _ event: OperationEvent) -> Void
 
-    private typealias Line = (name: String, text: String)
+    private typealias Line = (name: String, text: String, isDelivered: Bool)
 
     /// The events that tasks wait for, of all recorders.
     static let awaited = Locked<[ObjectIdentifier: String]>([:])
@@ -44,14 +44,19 @@ public final class EventRecorder: OperationObserver {
 
     /// Writes down an event.
     public func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
-        let line = (event.name, event.kind.line)
-        let gates = lock.withLock {
+        var line = (event.name, event.kind.line, isDelivered: false)
+        let index = lock.withLock {
             unsafe lines.append(line)
+            return unsafe lines.count - 1
+        }
+        action(operation, event)
+        line.isDelivered = true
+        let gates = lock.withLock { [line] in
+            unsafe lines[index] = line
             let gates = unsafe expected.filter { $0.matches(line) }.map(\.gate)
             unsafe expected.removeAll { $0.matches(line) }
             return gates
         }
-        action(operation, event)
         for gate in gates { gate.open() }
     }
 
@@ -101,7 +106,8 @@ public final class EventRecorder: OperationObserver {
         Self.awaited.withLock { $0[ObjectIdentifier(gate)] = event }
         defer { Self.awaited.withLock { $0[ObjectIdentifier(gate)] = nil } }
         lock.withLock {
-            if unsafe lines.contains(where: matches) { gate.open() } else { unsafe expected.append((matches, gate)) }
+            let isDelivered = unsafe lines.contains { $0.isDelivered && matches($0) }
+            if isDelivered { gate.open() } else { unsafe expected.append((matches, gate)) }
         }
         await gate.opened()
         // Still there if the task was cancelled.

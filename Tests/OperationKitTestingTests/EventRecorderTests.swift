@@ -1,3 +1,4 @@
+import Foundation
 import OperationKitTestSupport
 
 @testable import OperationKitTesting
@@ -26,6 +27,23 @@ struct EventRecorderTests {
         recorder.observe(TaskOperation(name: "save") { 1 }).start()
         #expect(await waits[1].value.last == "save: finished")
         #expect(recorder.waiterCount == 0)
+    }
+
+    @Test("An event has occurred once the action has returned, also for a task that asks late")
+    func lateWaiter() async {
+        let (isActing, mayReturn) = (Gate(), Gate())
+        let recorder = EventRecorder { _, event in
+            guard case .running = event.kind else { return }
+            isActing.open()
+            mayReturn.pass()
+        }
+        let operation = recorder.observe(AsyncOperation())
+        Thread { operation.start() }.start()
+        await isActing.opened()
+        let wait = Task { await recorder.occurrence(of: "AsyncOperation: running") }
+        await eventually("the task does not wait") { recorder.waiterCount == 1 }
+        mayReturn.open()
+        await wait.value
     }
 
     @Test("A report of a test that hangs names the event that it waits for, and no other")
