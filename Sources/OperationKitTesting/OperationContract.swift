@@ -110,7 +110,7 @@ public enum OperationContract {
         case finishesWhenCancelled
         /// It finishes when it is cancelled at any moment.
         case survivesRaces
-        /// Nothing keeps it before its start, or once it is finished.
+        /// Nothing keeps it before its start, or once it is finished, and its `deinit` returns.
         case isReleased
         /// It calls the library's methods as their documentation says. A `super.main()` is found in debug builds only. A success that a
         /// cancelled operation reports is found for typed operations only, whose output is missing then.

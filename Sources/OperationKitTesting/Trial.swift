@@ -88,6 +88,7 @@ final class Trial {
         previousIsOurs = operation is AsyncOperation
         // Situations drop some unstarted.
         operation.holdUntilDependenciesEnd()
+        record.made(operation)
         return operation
     }
 

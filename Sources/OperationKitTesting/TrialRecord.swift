@@ -9,11 +9,17 @@ final class TrialRecord: @unchecked Sendable {
     /// What a thread asks of a class, and the rule that is broken if it does not go on.
     struct Question: Sendable {
         let rule: OperationContract.Rule
+        var advice: String?
         let sentence: @Sendable (_ seconds: String) -> String
 
         /// What is asked most of the time.
         static let state = Question(rule: .announcesItsEnd) {
             "It was asked whether it is executing, finished or cancelled, and did not answer within \($0)."
+        }
+
+        /// What is asked as the last reference is dropped.
+        static let release = Question(rule: .isReleased, advice: "Don't wait in deinit.") {
+            "It was released, and its deinit did not return within \($0)."
         }
     }
 
@@ -24,7 +30,9 @@ final class TrialRecord: @unchecked Sendable {
     private var situations: [String] = []
     private var spoilingCount = 0
     private var operationCount = 0
-    private var question = Question.state
+    private var question: Question?
+    /// The last operation that was made.
+    private weak var latest: Operation?
     /// How often the thread was seen to go on.
     private var pulseCount = 0
     private var isOver = false
@@ -63,17 +71,21 @@ final class TrialRecord: @unchecked Sendable {
         condition.withLock { if !isOver { operationCount += 1 } }
     }
 
+    func made(_ operation: Operation) {
+        condition.withLock { latest = operation }
+    }
+
     /// The thread goes on.
     func pulse() { condition.withLock { pulseCount += 1 } }
 
     /// Asks something of the class that may block the thread.
     func ask<Answer>(_ question: Question, _ body: () throws -> Answer) rethrows -> Answer {
         change(to: question)
-        defer { change(to: .state) }
+        defer { change(to: nil) }
         return try body()
     }
 
-    private func change(to question: Question) {
+    private func change(to question: Question?) {
         condition.withLock {
             self.question = question
             pulseCount += 1
@@ -134,12 +146,16 @@ final class TrialRecord: @unchecked Sendable {
 
     private func leaveBehind(_ seen: Int) {
         let limit = "\(limit)"
+        // Here it may be dropped: not with the lock held.
+        let operation = condition.withLock { latest }
         condition.withLock {
             guard !isOver, pulseCount == seen else { return }
             isOver = true
             situations.append("not tried: what is left, because the class blocks the thread that asks it")
+            let question = question ?? (operation == nil ? .release : .state)
             guard violations[question.rule] == nil else { return }
-            violations[question.rule] = .init(rule: question.rule, sentence: question.sentence(limit), advice: nil)
+            violations[question.rule] = .init(
+                rule: question.rule, sentence: question.sentence(limit), advice: question.advice)
         }
     }
 }

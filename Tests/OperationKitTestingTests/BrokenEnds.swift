@@ -111,6 +111,15 @@ final class EndingTwiceWhenCancelled: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Waits in its `deinit` for something that does not come: always, or if it has worked.
+final class BlockingInDeinit: ForeignOperation, @unchecked Sendable {
+    private let needsWork: Bool
+
+    init(needsWork: Bool) { self.needsWork = needsWork }
+
+    deinit { if !needsWork || isFinished { DispatchSemaphore(value: 0).wait() } }
+}
+
 /// Calls its completion block a second time when it is cancelled for the second time after its end.
 final class EndingTwiceAfterItsEnd: ForeignOperation, @unchecked Sendable {
     private var block: (() -> Void)?

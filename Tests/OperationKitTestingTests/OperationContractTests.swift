@@ -132,6 +132,7 @@ struct OperationContractTests {
     @Test("A class that blocks the thread that asks it is found, and does not hold up the report")
     func blockingClasses() async {
         let cases: [(OperationContract.Rule, @Sendable () throws -> Operation)] = [
+            (.isReleased, { BlockingInDeinit(needsWork: false) }), (.isReleased, { BlockingInDeinit(needsWork: true) }),
             (.announcesItsEnd, { AnnouncingUnderLock() }), (.finishesWhenCancelled, { WaitingInCancel() }),
             (
                 .isNew,
