@@ -104,7 +104,8 @@ public enum OperationContract {
         case finishesWhenCancelledBefore
         /// It does not finish before it was started.
         case waitsForItsStart
-        /// It does not work when it was cancelled before its start.
+        /// It does not work when it was cancelled before its start. It may execute until it has looked at `isCancelled`: for a millisecond,
+        /// or a quarter of the time that its work takes.
         case doesNotWorkWhenCancelledBefore
         /// It finishes when it is cancelled while it works.
         case finishesWhenCancelled

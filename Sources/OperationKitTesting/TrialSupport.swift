@@ -42,21 +42,22 @@ final class Counter: @unchecked Sendable {
     var value: Int { lock.withLock { count } }
 }
 
-/// Looks from a thread of its own whether an operation executes, until it is ended, or the trial is.
+/// Looks from a thread of its own how long an operation executes, until it is ended, or the trial is.
 final class Watch: @unchecked Sendable {
     /// How long it looks without a pause. Later it leaves the processor to others: the operation may never end.
     static let eagerness = Duration.milliseconds(100)
 
     private let lock = NSLock()
     private var isOver = false
-    private var hasExecuted = false
+    private var executed: (first: ContinuousClock.Instant, last: ContinuousClock.Instant)?
 
     init(_ operation: Operation, _ record: TrialRecord) {
         Thread { [self] in
             let began = ContinuousClock.now
             while !lock.withLock({ isOver }), !record.hasEnded {
-                if operation.isExecuting { lock.withLock { hasExecuted = true } }
-                if began.duration(to: .now) < Self.eagerness {
+                let (isExecuting, now) = (operation.isExecuting, ContinuousClock.now)
+                if isExecuting { lock.withLock { executed = (executed?.first ?? now, now) } }
+                if began.duration(to: now) < Self.eagerness {
                     sched_yield()
                 } else {
                     Thread.sleep(forTimeInterval: 0.001)
@@ -67,11 +68,11 @@ final class Watch: @unchecked Sendable {
 
     /// Stops looking.
     ///
-    /// - Returns: Whether the operation has executed.
-    func end() -> Bool {
+    /// - Returns: How long the operation was seen to execute.
+    func end() -> Duration {
         lock.withLock {
             isOver = true
-            return hasExecuted
+            return executed.map { $0.first.duration(to: $0.last) } ?? .zero
         }
     }
 }

@@ -7,6 +7,18 @@ final class OnlyMain: Operation, @unchecked Sendable {
     override func main() { Thread.sleep(forTimeInterval: 0.001) }
 }
 
+/// Executes before it looks at `isCancelled`, and looks on another thread.
+final class LookingWhileExecuting: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        announcing("isExecuting") { lock.withLock { state = .executing } }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.001) {
+            if self.isCancelled { self.finish() } else { self.work() }
+        }
+    }
+
+    override func work() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.02) { self.finish() } }
+}
+
 /// A plain `Operation` that becomes ready a little later, as the classes do that wait for a permission.
 final class PermittedLater: Operation, @unchecked Sendable {
     private let lock = NSLock()
@@ -35,6 +47,7 @@ enum CorrectOperations {
         { IOTaskOperation<Int, Int> { $0 }.with(input: 1) },
         { CompoundOperation(operations: [AsyncOperation(), BlockOperation {}, TaskOperation { 1 }]) },
         { Preparing { Echo().with(input: 1) } }, { Preparing { ForeignOperation() } }, { OnlyMain() },
+        { EndingAtOnce() }, { LookingWhileExecuting() },
         { PermittedLater() }, { ReadyLater(announcesIt: true) },
         { MacroOperation(IOBlockOperation<Int, Int> { $0 }).then(IOBlockOperation { $0 + 1 }).with(input: 1) },
         { Waterfall<Int, Int>().then { $0 + 1 }.thenAwait { $0 }.with(input: 1) },
