@@ -85,7 +85,7 @@ public enum OperationContract {
         case becomesReady
         /// It finishes once it was started.
         case finishes
-        /// It says that it executes as long as its work goes on.
+        /// It says that it executes as long as its work goes on. Work in `start()` of less than a millisecond is not seen.
         case executesWhileWorking
         /// `start()` and `cancel()` return before work has ended that goes on elsewhere. A tenth of a second is not taken for waiting.
         case doesNotBlock
@@ -135,7 +135,7 @@ public enum OperationContract {
             case .finishesOnce:
                 "Let the first end decide, announce it once, and leave the completion block to Foundation."
             case .movesForward: "Change isExecuting and isFinished in one step, under one lock."
-            case .marksCancellation: "Call super.cancel() in cancel()."
+            case .marksCancellation: "Call super.cancel() first in cancel()."
             case .finishesWhenCancelledBefore: "Finish in start() if isCancelled is true."
             case .waitsForItsStart: "Don't finish in cancel() before the start: finish in start()."
             case .doesNotWorkWhenCancelledBefore: "Look at isCancelled in start() before the work begins."

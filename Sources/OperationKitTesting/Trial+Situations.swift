@@ -14,14 +14,22 @@ extension Trial {
         record.ask(.release) { operations = [] }
     }
 
-    /// Tried several times: on a machine that is busy, an operation may have ended before anyone looks at it.
+    /// Tried several times: on a machine that is busy, an operation may have ended before anyone looks at it, or begin its work late.
     func startByHand() throws {
+        var (hasExecuted, shortestIdleTime) = (false, Duration.seconds(Int64.max))
         for attempt in 0..<10 {
             let operation = try makeOperation()
             let ends = countEnds(of: operation)
             guard becomesReady(operation) else { return }
             let (starter, began) = (Starter(operation), ContinuousClock.now)
-            if !eventually({ starter.returned != nil || operation.isFinished }) {
+            var lastIdle = began
+            let hasReturnedOrFinished = eventually {
+                // In this order: an end in between is none.
+                let now = ContinuousClock.now
+                if operation.isExecuting { hasExecuted = true } else if !operation.isFinished { lastIdle = now }
+                return starter.returned != nil || operation.isFinished
+            }
+            if !hasReturnedOrFinished {
                 found(.doesNotBlock, "Its start() did not return within \(seconds).")
                 return
             }
@@ -37,7 +45,10 @@ extension Trial {
             if attempt == 0, eventually(within: .milliseconds(20), { ends.value > 1 }) {
                 found(.finishesOnce, "Its completion block was called \(ends.value) times.")
             }
-            if returned.isFinished { continue }
+            if returned.isFinished {
+                shortestIdleTime = min(shortestIdleTime, returned.began.duration(to: lastIdle))
+                continue
+            }
             if !returned.isExecuting {
                 // Not immediately: between the changes of the two, some say neither.
                 if attempt < 3 { continue }
@@ -47,6 +58,9 @@ extension Trial {
                 found(.isAsynchronous, "It goes on after start() has returned, and isAsynchronous is false.")
             }
             return
+        }
+        if !hasExecuted, shortestIdleTime > .microseconds(500) {
+            found(.executesWhileWorking, "It was not executing while its start() worked.")
         }
     }
 

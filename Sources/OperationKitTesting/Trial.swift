@@ -14,6 +14,8 @@ final class Trial {
     /// How long an operation took from its start to its end: the last one that was looked at, because the first one may have loaded
     /// something.
     var workDuration = Duration.zero
+    /// Operations that were cancelled while they worked. Their work may go on, and end them again if they still exist.
+    var cancelled: [Operation] = []
     /// How often operations have ended, and what to say of those that have ended twice.
     var ends: [(count: Counter, sentence: String)] = []
 
@@ -77,7 +79,7 @@ final class Trial {
 
     // MARK: - Operations
 
-    private var previousIsOurs = false
+    private(set) var previousIsOurs = false
 
     func makeOperation() throws -> Operation {
         // A thread that was left behind and goes on has nothing to do any more.

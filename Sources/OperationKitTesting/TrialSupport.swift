@@ -5,6 +5,7 @@ import OperationKit
 final class Starter: @unchecked Sendable {
     /// What was seen on the thread right after `start()` had returned.
     struct Return: Sendable {
+        let began: ContinuousClock.Instant
         let duration: Duration
         let isExecuting, isFinished: Bool
     }
@@ -25,7 +26,8 @@ final class Starter: @unchecked Sendable {
             let duration = began.duration(to: .now)
             // In this order: an end in between is none.
             let isExecuting = operation.isExecuting
-            let value = Return(duration: duration, isExecuting: isExecuting, isFinished: operation.isFinished)
+            let value = Return(
+                began: began, duration: duration, isExecuting: isExecuting, isFinished: operation.isFinished)
             lock.withLock { seen = value }
         }.start()
     }

@@ -111,6 +111,25 @@ final class EndingTwiceWhenCancelled: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Ends when it is cancelled, and calls its completion block again when its work is over, if it still exists then.
+final class EndingAgainLate: ForeignOperation, @unchecked Sendable {
+    private var block: (() -> Void)?
+
+    override func work() {
+        lock.withLock { block = completionBlock }
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { [weak self] in
+            if self?.isFinished == true { self?.block?() } else { self?.finish() }
+        }
+    }
+}
+
+/// Ends when it is cancelled while it works, and does not say that it was cancelled.
+final class MarkingOnlyBeforeItsStart: ForeignOperation, @unchecked Sendable {
+    override func cancel() { if isExecuting { finish() } else { super.cancel() } }
+
+    override func work() { DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { self.finish() } }
+}
+
 /// Waits in its `deinit` for something that does not come: always, or if it has worked.
 final class BlockingInDeinit: ForeignOperation, @unchecked Sendable {
     private let needsWork: Bool

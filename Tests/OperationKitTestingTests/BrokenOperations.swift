@@ -98,6 +98,14 @@ final class NotExecuting: ForeignOperation, @unchecked Sendable {
     }
 }
 
+/// Works in its `start()`, and says so to none.
+final class NotExecutingInStart: ForeignOperation, @unchecked Sendable {
+    override func start() {
+        if !isCancelled { Thread.sleep(forTimeInterval: 0.01) }
+        finish()
+    }
+}
+
 final class Blocking: ForeignOperation, @unchecked Sendable {
     override func work() {
         Thread.sleep(forTimeInterval: 0.12)
@@ -149,29 +157,18 @@ final class NotMarking: ForeignOperation, @unchecked Sendable {
     }
 }
 
-/// Does not hear of a cancellation while it works, and works on until it was asked often whether it has finished: more often than a trial
-/// waits for a mark.
+/// Does not hear of a cancellation while it works, and loses its end then.
 final class NotMarkingWhileWorking: ForeignOperation, @unchecked Sendable {
     private var hasLostCancellation = false
-    private var lookCount = 0
 
     override func cancel() {
         if isExecuting { lock.withLock { hasLostCancellation = true } } else { super.cancel() }
     }
 
     override func work() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.005) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + 0.03) {
             if !self.lock.withLock({ self.hasLostCancellation }) { self.finish() }
         }
-    }
-
-    override var isFinished: Bool {
-        let isEnough = lock.withLock { () -> Bool in
-            if hasLostCancellation { lookCount += 1 }
-            return lookCount == 150
-        }
-        if isEnough { DispatchQueue.global().async { self.finish() } }
-        return super.isFinished
     }
 }
 
