@@ -28,7 +28,7 @@ extension OperationQueue {
     /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
     /// operation, and may return before the operation is cancelled. An ``AsyncOperation`` that has not been started by
     /// then never runs its `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the
-    /// queue starts it. If the task has been cancelled already, the operation is cancelled and started by the method, and is not added.
+    /// queue starts it. If the task has been cancelled already, the operation is cancelled, and ends soon without being added.
     /// Otherwise the method returns only after the operation has finished.
     ///
     /// Calls of one actor put their operations on the queue in the order of the calls.
@@ -141,7 +141,7 @@ extension OperationQueue {
             for operation in operations where !operation.isFinished {
                 // Behind a barrier, adding one that was cancelled would never return on Linux.
                 if operation.isCancelled, operation.isReady {
-                    operation.start()
+                    DedicatedThreads.callbacks.performAsync(operation.start)
                 } else {
                     addOperation(operation)
                     operation.announceReadiness()
