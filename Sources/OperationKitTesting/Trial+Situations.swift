@@ -161,6 +161,7 @@ extension Trial {
         for isCancelled in [false, true] {
             let (operation, dependency) = (try makeOperation(), BlockOperation {})
             operation.addDependency(dependency)
+            kept.append(operation)
             if isCancelled { dependency.cancel() }
             // In this order: on Linux, Foundation never starts an operation whose dependency finishes while it is being added.
             for operation in [operation, dependency] { enqueue(operation) }

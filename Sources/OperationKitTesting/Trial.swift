@@ -14,8 +14,9 @@ final class Trial {
     /// How long an operation took from its start to its end: the last one that was looked at, because the first one may have loaded
     /// something.
     var workDuration = Duration.zero
-    /// Operations that were cancelled while they worked. Their work may go on, and end them again if they still exist.
-    var cancelled: [Operation] = []
+    /// Operations that are kept until the end of the trial: work that was cancelled may go on and end them again, and Foundation on
+    /// Linux tells of the end of a dependency those that did not wait for it.
+    var kept: [Operation] = []
     /// How often operations have ended, and what to say of those that have ended twice.
     var ends: [(count: Counter, sentence: String)] = []
 

@@ -121,11 +121,15 @@ struct TrialTests {
     private final class Watched: Operation, @unchecked Sendable {
         let lateLooks = Shared<[ContinuousClock.Instant]>([])
         let wasWatchedForLong = Gate()
-        private let began = ContinuousClock.now
+        private let firstLook = Shared<ContinuousClock.Instant?>(nil)
 
         override var isExecuting: Bool {
             let now = ContinuousClock.now
-            if began.duration(to: now) > Watch.eagerness * 2 {
+            let first = firstLook.change { first in
+                first = first ?? now
+                return first ?? now
+            }
+            if first.duration(to: now) > Watch.eagerness * 2 {
                 let count = lateLooks.change { looks in
                     looks.append(now)
                     return looks.count
