@@ -49,7 +49,10 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
     /// Returns a queue that nothing else refers to.
     static func make() -> CompositeQueue {
         retired.withLock { retired in
-            retired.indices.first { isKnownUniquelyReferenced(&retired[$0]) }.map { retired.remove(at: $0) }
+            // Code that has kept one may have given it guests meanwhile.
+            retired.indices.first {
+                isKnownUniquelyReferenced(&retired[$0]) && retired[$0].guestQueueIfCreated == nil
+            }.map { retired.remove(at: $0) }
         } ?? CompositeQueue()
     }
 
@@ -57,8 +60,7 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
     /// refers to it, code that has kept `OperationQueue.current` for one. On Apple platforms that can't be known.
     func retire() {
         #if !canImport(ObjectiveC)
-        guard type(of: self) == CompositeQueue.self, guestQueueIfCreated == nil, super.qualityOfService == .default
-        else { return }
+        guard type(of: self) == CompositeQueue.self, super.qualityOfService == .default else { return }
         _ = CompositeQueue.retired.withLock { retired in
             retired.append(self)
             return retired.count > CompositeQueue.mostRetired ? retired.removeFirst() : nil

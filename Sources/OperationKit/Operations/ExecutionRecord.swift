@@ -198,9 +198,8 @@ public struct UnfinishedOperation: Sendable, CustomStringConvertible {
     /// A sentence with all of this, for an operation that was released.
     public var description: String {
         text(
-            "OperationKit: “\(name)” (\(type.typeTitle)) was released while executing, after \(age.shortText), without having finished. "
-                + "It was started on \(origin). "
-                + "Keep it alive until it finishes: let its work hold it, or keep a reference to it.", above: callStack)
+            "OperationKit: “\(name)” (\(type.typeTitle)) was released while executing, after \(age.shortText), without having finished. It was started on \(origin). Keep it alive until it finishes: let its work hold it, or keep a reference to it.",
+            above: callStack)
     }
 }
 

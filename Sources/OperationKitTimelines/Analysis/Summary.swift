@@ -139,8 +139,7 @@ extension OperationTimeline.Summary: CustomStringConvertible {
         let operations = "\(operationCount) operation\(operationCount == 1 ? "" : "s")"
         var lines = [
             ([operations] + counts).joined(separator: ", "),
-            "\(wallTime.shortText) for \(work.shortText) of work: \(meanParallelism.shortText) at the same time "
-                + "on average, \(maximumParallelism) at most",
+            "\(wallTime.shortText) for \(work.shortText) of work: \(meanParallelism.shortText) at the same time on average, \(maximumParallelism) at most",
         ]
         for wait in waiting.prefix(Self.reasonLines) {
             lines.append(

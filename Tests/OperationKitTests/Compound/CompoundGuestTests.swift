@@ -80,6 +80,16 @@ import OperationKitTestSupport
         await eventually("the stranger has not run") { stranger.isFinished }
     }
 
+    @Test("A queue that code has kept, and changed when its compound was gone, is not that of another compound")
+    func keptQueue() {
+        var kept: CompositeQueue? = CompositeQueue.make()
+        kept?.retire()
+        kept?.isSuspended = true
+        kept = nil
+        let others = (0..<20).map { _ in CompositeQueue.make() }
+        #expect(others.allSatisfy { !$0.isSuspended })
+    }
+
     @Test("What a child adds to its queue, also a barrier, runs beside it, on the dispatch queue that it has set")
     func added() async throws {
         let (log, key, target) = (EventLog(), DispatchSpecificKey<Bool>(), DispatchQueue(label: "target"))
