@@ -151,8 +151,8 @@ extension AsyncOperation {
     ///
     /// The same as `cancel()`, but where the operation would end with `CancellationError`, or with another error whose
     /// `isCancellation` is true, it ends with `error`. Any other outcome that the work itself reports stands. Only the
-    /// first cancellation counts, with a reason or without. One that ends with a ``CompoundOperationError`` has the reason in its
-    /// `cancelled`.
+    /// first cancellation counts, with a reason or without. One that ends with a ``CompoundOperationError``, its own or
+    /// that of another one which has no reason, has it in its `cancelled`.
     ///
     /// - Parameter error: The reason.
     public final func cancel(withError error: any Error) {

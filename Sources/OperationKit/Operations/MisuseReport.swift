@@ -28,15 +28,11 @@ public enum MisuseReport: Sendable, CustomStringConvertible {
                     + (operation.map { " It was started on \($0.origin), \($0.age.shortText) earlier." } ?? ""),
                 above: operation?.callStack ?? [])
         case .finishedAfterSuperMain(let type):
-            "OperationKit: The call of finish had no effect on an operation of the class “\(type)”, because "
-                + "the default main() had finished it before. Override it, and don't call super.main() or super.main(input:)."
+            "OperationKit: The call of finish had no effect on an operation of the class “\(type)”, because the default main() had finished it before. Override it, and don't call super.main() or super.main(input:)."
         case .lateDependency(let operation, let dependency):
-            "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, "
-                + "or told to require the success of that one. "
-                + "That is ignored. Do it before the operation is added to a queue."
+            "OperationKit: The operation “\(operation)” had started when it was bound to “\(dependency)”, or told to require the success of that one. That is ignored. Do it before the operation is added to a queue."
         case .latePolicy(let operation, let policy):
-            "OperationKit: The operation “\(operation)” had started when it was given \(policy). "
-                + "That is ignored. Do it before the operation is added to a queue."
+            "OperationKit: The operation “\(operation)” had started when it was given \(policy). That is ignored. Do it before the operation is added to a queue."
         }
     }
 }

@@ -4,10 +4,10 @@ extension OperationQueue {
     /// Adds an operation, suspends until it is finished, and returns its output.
     ///
     /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
-    /// operation, and may return before the operation is cancelled. If the task has been cancelled already, the operation is
-    /// cancelled before it is added. An ``AsyncOperation`` that has not been started by then never runs its
-    /// `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the queue starts it,
-    /// and keeps its work until then. Otherwise the method returns only after the operation has finished.
+    /// operation, and may return before the operation is cancelled. An ``AsyncOperation`` that has not been
+    /// started by then never runs its `main()`, so the method throws immediately, even if the queue is suspended; the operation
+    /// finishes when the queue starts it, and keeps its work until then. Where the task has been cancelled before, so that the
+    /// operation is, too, it ends soon without being added. Otherwise the method returns only after the operation has finished.
     ///
     /// Calls of one actor put their operations on the queue in the order of the calls.
     ///
@@ -28,7 +28,7 @@ extension OperationQueue {
     /// Cancelling the awaiting task cancels the operation, on another thread: `Task.cancel()` itself never runs code of the
     /// operation, and may return before the operation is cancelled. An ``AsyncOperation`` that has not been started by
     /// then never runs its `main()`, so the method throws immediately, even if the queue is suspended; the operation finishes when the
-    /// queue starts it. If the task has been cancelled already, the operation is cancelled, and ends soon without being added.
+    /// queue starts it. An operation that is cancelled before, as all are if the task is, ends soon without being added.
     /// Otherwise the method returns only after the operation has finished.
     ///
     /// Calls of one actor put their operations on the queue in the order of the calls.

@@ -119,8 +119,7 @@ extension TimelineCauses {
         let path = Set(criticalPath.compactMap { index.positions[$0.operation] })
         let works = path.map { (time: workTime(of: $0), position: $0) }.filter { $0.time > .zero }
         return works.sorted { ($1.time, $0.position) < ($0.time, $1.position) }.prefix(3).map {
-            "\(bound(without: [$0.position]).shortText) without the work of "
-                + "“\(entries[$0.position].name.printable)”"
+            "\(bound(without: [$0.position]).shortText) without the work of “\(entries[$0.position].name.printable)”"
         }
     }
 }

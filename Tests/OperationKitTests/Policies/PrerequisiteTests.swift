@@ -54,6 +54,17 @@ import OperationKitTestSupport
         #expect(brief(work.error) == (error == nil ? "success" : "work, signed in, login: first"))
     }
 
+    @Test("A prerequisite that is around what needs it is an error") func aroundItsOperation() async throws {
+        let (work, whole) = (logged("work"), CompoundOperation())
+        work.addCondition(Needs(log: log) { [unowned whole] in whole })
+        try whole.addOperation(work)
+        whole.require(database)
+        work.start()
+        try await work.waitForFinish()
+        #expect(work.error is ConditionError && log.events.isEmpty)
+        withExtendedLifetime(whole) {}
+    }
+
     @Test("A prerequisite that is refused is inside nothing") func refused() async throws {
         let login = logged("login", database)
         let work = work(needing: login)

@@ -96,8 +96,8 @@ extension AsyncOperation {
     ///
     /// - Throws: `PrerequisiteFailure`.
     fileprivate func run(prerequisite: Operation) async throws {
-        // One that has started, or helps another operation, belongs there.
-        let isUnused = setHelper(prerequisite as? AsyncOperation)
+        // One that has started, or helps another operation, belongs there, and one that is around this operation waits for it.
+        let isUnused = !isInside(prerequisite) && setHelper(prerequisite as? AsyncOperation)
         defer { if isUnused { setHelper(nil) } }
         do {
             // In a cancelled task, running it cancels it first.

@@ -220,7 +220,7 @@ final class ResourceLease: StartGate, StartLease {
         guard error?.isCancellation == true else { return end(with: error) }
         end(with: error) { circuitBreaker in
             // An attempt ends for the reason for which the operation was cancelled that has handed this one to it.
-            operation.surroundingOperations.filter {
+            operation.surroundingOperations.prefix {
                 $0.requestOfAttempts?.circuitBreakers.contains { $0 === circuitBreaker } == true
             }.compactMap(\.cancellationReason).first
         }

@@ -225,12 +225,11 @@ extension RetryPolicy {
         guard let attemptTimeout else { return try await body() }
         // The thread of the timer may be the last to release the closure, which must not hold what the task returns.
         let task = Reference(Task { try await body() })
-        let deadline = clock.timer.arm(for: task, after: attemptTimeout) {
-            ($0 as? Reference<Task<Output, any Error>>)?.value.cancel()
-        }
+        let deadline = clock.timer.arm(for: task, after: attemptTimeout) { [weak task] _ in task?.value.cancel() }
         let result = await withCancellationDelivered(to: task.value.cancel) {
             await task.value.result
         }
+        withExtendedLifetime(task) {}
         if !deadline.disarm(), case .failure(let error) = result, error.isCancellation, !Task.isCancelled {
             throw OperationTimeoutError(operation: name(), timeout: attemptTimeout)
         }
