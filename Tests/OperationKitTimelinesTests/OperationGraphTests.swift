@@ -40,7 +40,6 @@ import OperationKitTestSupport
         #expect(
             compound.graph.dot == """
                 digraph Operations {
-                    compound=true;
                     rankdir=LR;
                     node [shape=box, style="rounded,filled", fontname="sans-serif"];
                     subgraph cluster_0 {
@@ -55,8 +54,8 @@ import OperationKitTestSupport
                         n3 [label="last\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
                     }
                     n5 [label="out&amp;side\\nwaiting", fillcolor="#f6f8fa", color="#8c959f"];
-                    n1 -> n2 [lhead=cluster_2];
-                    n2 -> n3 [ltail=cluster_2];
+                    n1 -> n2;
+                    n2 -> n3;
                     n5 -> n3;
                 }
 

@@ -127,13 +127,19 @@ extension OperationQueue {
     private func addAndWait(_ operations: [Operation], isolation: isolated (any Actor)? = #isolation) async {
         becomesKnown()
         let waits = operations.map { (operation: $0, id: TaskWaiter()) }
-        await withCancellationDelivered {
+        let isAdded = AtomicCounter()
+        let cancel: @Sendable () -> Void = {
             for operation in operations { operation.cancel() }
             for case (let operation as AsyncOperation, let id) in waits {
                 // One that was cancelled before its start ends only when the queue starts it.
                 let isUnstarted = operation.withState { $0.lifecycle.isPending && $0.lifecycle.isCancelled }
                 if isUnstarted { operation.cancelWait(id) }
             }
+        }
+        if Task.isCancelled { cancel() }
+        // Not while they are added: Foundation traps at one that ends before that, and see below.
+        await withCancellationDelivered {
+            if isAdded.value > 0 { cancel() }
         } during: {
             // Keeps this on the actor, whose calls have an order.
             _ = isolation
@@ -147,6 +153,8 @@ extension OperationQueue {
                     operation.announceReadiness()
                 }
             }
+            isAdded.add(1)
+            if Task.isCancelled { DedicatedThreads.callbacks.performAsync(cancel) }
             for (operation, id) in waits { await operation.endSignal.operation.waitForFinishUncancellably(id) }
         }
         // A foreign one that was cancelled may have ended before what it depends on, and be released now.

@@ -38,7 +38,7 @@ extension OperationGraph {
             return "label=\"\(name.dot)\\n\(details.dot)\""
         }
         var lines = [
-            "digraph Operations {", "    compound=true;", "    rankdir=LR;",
+            "digraph Operations {", "    rankdir=LR;",
             "    node [shape=box, style=\"rounded,filled\", fontname=\"sans-serif\"];",
         ]
         lines += nodeLines(
@@ -50,16 +50,11 @@ extension OperationGraph {
                 [
                     "subgraph cluster_\(position) {",
                     "    \(label(position)); color=\"\(nodes[position].state.colors.stroke)\";",
-                    // Arrows need a node, also where they end at a box.
+                    // Arrows need a node to end at.
                     "    n\(position) [shape=point, style=invis];",
                 ]
             }, end: { _ in ["}"] })
-        let children = children
-        for edge in edges {
-            let ends = [("ltail", edge.from), ("lhead", edge.to)].filter { !children[$0.1].isEmpty }
-            let list = ends.map { "\($0)=cluster_\($1)" }.joined(separator: ", ")
-            lines.append("    n\(edge.from) -> n\(edge.to)\(list.isEmpty ? "" : " [\(list)]");")
-        }
+        lines += edges.map { "    n\($0.from) -> n\($0.to);" }
         if omittedCount > 0 { lines.append("    omitted [label=\"… and \(omittedCount) more\", style=dashed];") }
         return (lines + ["}"]).joined(separator: "\n") + "\n"
     }
