@@ -125,11 +125,11 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
 
     final func progressed(to count: Int64, of total: Int64) {
         guard total > 0 else { return }
-        let progress = progress
+        let (progress, count) = (progress, min(count, total))
         // What is complete would count twice, and the next answer may be shorter than what came of the one before.
-        if total < progress.totalUnitCount { progress.completedUnitCount = min(count, total) }
+        if total < progress.totalUnitCount { progress.completedUnitCount = count }
         if progress.totalUnitCount != total { progress.totalUnitCount = total }
-        progress.completedUnitCount = min(count, total)
+        progress.completedUnitCount = count
     }
 
     final func accepts(_ response: HTTPResponse) -> Bool {

@@ -227,8 +227,9 @@ struct SVGDrawing {
         for (previous, step) in zip(path, path.dropFirst()) where isVisible(from: step.from, to: step.to) {
             guard let y = tops[step.operation], let other = tops[previous.operation], other != y else { continue }
             let from = scale.place(step.from)
-            let (begin, end) = ("\((left + from).shortText) \(other + 10)", scale.place(begin(of: step)) - from)
-            elements.append("<path class=\"path\" d=\"M\(begin)V\(y + 10)h\(end.shortText)\"/>")
+            let length = scale.place(begin(of: step)) - from
+            let line = "M\((left + from).shortText) \(other + 10)V\(y + 10)h\(length.shortText)"
+            elements.append("<path class=\"path\" d=\"\(line)\"/>")
         }
     }
 
@@ -281,7 +282,7 @@ extension SVGDrawing {
     /// How wide a character is at most, in pixels. The font is not known, so this is that of the widest usual one.
     static func width(of character: Character) -> Int {
         if character.isASCII { return unusualWidths[character] ?? 8 }
-        // Ideographs are as wide as the font is high, pictures are wider.
+        // Of what takes two cells of a terminal, pictures are the widest.
         return character == "…" || character == "—" ? 12 : [0, 9, 16][character.cells]
     }
 
