@@ -132,8 +132,10 @@ extension OperationGraph {
         for (position, operation) in operations.enumerated() {
             for dependency in operation.dependencies {
                 let id = ObjectIdentifier(dependency)
-                let parent = (dependency as? AsyncOperation)?.enclosingComposite.map(ObjectIdentifier.init)
-                if positions[id] == nil { add(dependency, parent: parent.flatMap { positions[$0] }) }
+                if positions[id] == nil {
+                    let parent = (dependency as? AsyncOperation)?.enclosingComposite
+                    add(dependency, parent: parent.flatMap { positions[ObjectIdentifier($0)] })
+                }
                 if let from = positions[id] { edges.append(Edge(from: from, to: position)) }
             }
         }
