@@ -319,11 +319,13 @@ struct ProgressLedger {
         total += weight
     }
 
-    /// A child has reached a fraction of its own work.
+    /// A child has reached a fraction of its own work. Its share does not go back: two threads may report in another order.
     mutating func advanced(_ child: Int, weight: Int64, to fraction: Double) {
         if isOfAlternatives { return partial = max(partial, min(fraction, 1)) }
-        let share = min(max(fraction, 0), 1) * Double(weight)
-        partial += share - (partials.updateValue(share, forKey: child) ?? 0)
+        let earlier = partials[child] ?? 0
+        let share = max(earlier, min(fraction, 1) * Double(weight))
+        partials[child] = share
+        partial += share - earlier
     }
 
     /// A child has ended.
