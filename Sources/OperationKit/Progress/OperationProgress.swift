@@ -319,13 +319,11 @@ struct ProgressLedger {
         total += weight
     }
 
-    /// A child has reached a fraction of its own work. Its share does not go back: two threads may report in another order.
+    /// A child has reached a fraction of its own work.
     mutating func advanced(_ child: Int, weight: Int64, to fraction: Double) {
         if isOfAlternatives { return partial = max(partial, min(fraction, 1)) }
-        let earlier = partials[child] ?? 0
-        let share = max(earlier, min(fraction, 1) * Double(weight))
-        partials[child] = share
-        partial += share - earlier
+        let share = min(max(fraction, 0), 1) * Double(weight)
+        partial += share - (partials.updateValue(share, forKey: child) ?? 0)
     }
 
     /// A child has ended.

@@ -217,13 +217,6 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("What a part has reported counts, even if what another thread has found earlier comes later") func lateReport() {
-        var ledger = ProgressLedger()
-        ledger.added(2)
-        for fraction in [-1, 0.5, 0.25, .nan] { ledger.advanced(0, weight: 1, to: fraction) }
-        #expect(ledger.fraction == 0.25)
-    }
-
     @Test("The fraction of many parts that have succeeded is exactly 1") func manyParts() {
         var ledger = ProgressLedger()
         for part in 0..<10_000 { ledger.added(Int64(part % 7)) }
