@@ -142,7 +142,7 @@ public final class ProcessOperation: IOOperation<Data, ProcessOutput>, @unchecke
     }
 
     /// How long the program may take to end after it was asked to. The default is two seconds; zero, or less, for none. More than a century
-    /// counts as a century.
+    /// counts as a century. The clock of the system measures it, whatever the `clock` of the operation.
     public var terminationGracePeriod: Duration {
         get { lock.withLock { settings.gracePeriod } }
         set { lock.withLock { settings.gracePeriod = newValue } }

@@ -69,7 +69,8 @@ final class Trial {
             try body()
         } catch {
             // The error says what is wrong.
-            found(.isNew, "The closure threw an error: \(error.eventText).", advice: "")
+            let text = error.eventText
+            found(.isNew, "The closure threw an error: \(text)" + (text.hasSuffix(".") ? "" : "."), advice: "")
         }
         return record.spoilingViolationCount == count
     }

@@ -85,11 +85,17 @@ import OperationKitTestSupport
         let stock = [BlockOperation {}, BlockOperation {}, BlockOperation {}]
         stock[0].cancel()
         for operation in [failed, succeeded, cancelled, stock[0], stock[1]] as [Operation] { operation.start() }
+        let other = DependencyError.dependencyFailed(operation: "a", dependency: "b", error: TestError.first)
+        let passing = ScriptedOperation { $0.finish(withError: other) }
+        let skipped = ScriptedOperation()
+        skipped.requireSuccess(of: failed)
+        for operation in [passing, skipped] { operation.start() }
         let all = ScriptedOperation()
-        for operation in [failed, succeeded, cancelled] + stock as [Operation] { all.addDependency(operation) }
+        let others = [failed, succeeded, cancelled, passing, skipped] + stock as [Operation]
+        for operation in others { all.addDependency(operation) }
         #expect(
             OperationGraph(of: all).nodes.map(\.state) == [
-                .waiting, .failed, .succeeded, .cancelled, .cancelled, .succeeded, .waiting,
+                .waiting, .failed, .succeeded, .cancelled, .failed, .skipped, .cancelled, .succeeded, .waiting,
             ])
     }
 

@@ -33,7 +33,7 @@ import OperationKitTestSupport
             StallReport(upload, upload.observationID, age: .seconds(30), described: &described))
         #expect(
             StalledOperations.text(report)
-                == "OperationKit: “ScriptedOperation” has not finished 30 s after its start: cancelled (first), executing."
+                == "OperationKit: “ScriptedOperation” has not finished 30 s after its start: cancelled (“first”), executing."
         )
         upload.finish()
     }

@@ -199,7 +199,7 @@ import OperationKitTestSupport
             })
         #expect(timeline.criticalPath.count > count && timeline.criticalPath.last?.to == timeline.duration)
         #expect(timeline.entries(inside: OperationID(2)).count == count - 1)
-        #expect(timeline.text(maximumRows: 5).contains("… and \(count - 5) others"))
+        #expect(timeline.text(maximumRows: 5).contains("\(count - 5) others are not shown."))
         #expect(timeline.svg().contains("\(count - 300) others are not shown."))
         #expect(timeline.graph.mermaid.contains("… and \(count - 500) more"))
         let graph = OperationGraph(of: timeline, maximumCount: count)

@@ -9,7 +9,7 @@ public struct SuboperationError:
     /// The place of the child in the order in which children were added, from 0.
     public internal(set) var index: Int
     /// The error that the child ended with.
-    public var error: any Error { (outcomeError as? SkippedError)?.error ?? outcomeError }
+    public var error: any Error { outcomeError.shown }
     /// How many children the compound had, where known.
     public internal(set) var siblingCount: Int?
     /// How many other children did not run because of this failure.

@@ -48,10 +48,15 @@ public enum DependencyError: LocalizedError, CustomNSError, CancellableError, Ne
 
     func isSame(as other: any Error) -> Bool {
         guard case .dependencyFailed(let operation, let dependency, let error) = self,
-            case .dependencyFailed(operation, dependency, let otherError) = other as? DependencyError
+            case .dependencyFailed(operation, dependency, let otherError) = other as? DependencyError,
+            type(of: error) == type(of: otherError)
         else { return false }
+        // The information of one with thousands inside it would be made only to be forgotten.
+        if let error = error as? any CustomNSError, let other = otherError as? any CustomNSError {
+            return error.errorCode == other.errorCode
+        }
         let (first, second) = (error as NSError, otherError as NSError)
-        return type(of: error) == type(of: otherError) && first.domain == second.domain && first.code == second.code
+        return first.domain == second.domain && first.code == second.code
     }
 }
 

@@ -292,8 +292,10 @@ extension IOOperation {
     ) {
         children.machine.withLock { $0.hasRunningBody = true }
         start()
-        // A thread that belongs to no operation queue may be the main one.
-        if let queue = OperationQueue.current, queue !== OperationQueue.main { children.body?.stay(asWorker: false) }
+        // A thread that belongs to no operation queue may be the main one. That of a dispatch queue, as of the main queue, may not block.
+        if let queue = OperationQueue.current, unsafe queue.underlyingQueue == nil {
+            children.body?.stay(asWorker: false)
+        }
         children.body?.start(priority: qualityOfService.equivalents.priority) {
             let isSuccess = await body()
             if Task.isCancelled || children.cancelsNewChildren { self.cancel() }
@@ -308,10 +310,10 @@ extension IOOperation {
         _ list: inout Trampoline
     ) {
         let name = displayName
-        let skippedError = children.body?.skippedError
-        children.body?.skippedError = nil
+        let skippedErrors = children.body?.takeSkippedErrors() ?? []
         let result = (result ?? .failure(CancellationError())).mapError { error in
-            (skippedError?.passingOnCause(in: error) ?? error).marked
+            let passedOn = skippedErrors.lazy.map { $0.passingOnCause(in: error) }.first { $0 is SkippedError }
+            return (passedOn ?? error).marked
         }
         childrenFinished(
             withResult: { isCancelled, reason in

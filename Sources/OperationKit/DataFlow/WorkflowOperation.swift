@@ -193,12 +193,12 @@ public struct Workflow: Sendable {
         guard let body = children.body, let workflow = children.operation, !body.hasEnded else {
             throw CancellationError()
         }
-        guard duration > .zero else { return try Task.checkCancellation() }
+        try Task.checkCancellation()
+        guard duration > .zero else { return }
         let description = "sleeping for \(duration.shortText)"
         body.sleepBegan(description)
-        workflow.emit(body.waitEvent)
         defer { if body.sleepEnded(description) { workflow.emit(body.waitEvent) } }
-        try await workflow.clock.pause(for: duration)
+        try await workflow.clock.pause(for: duration) { workflow.emit(body.waitEvent) }
     }
 
     private func wait(for operation: Operation, progress: Double) async throws {

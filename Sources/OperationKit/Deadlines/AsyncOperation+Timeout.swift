@@ -11,7 +11,7 @@ extension AsyncOperation {
     /// An operation that takes longer is cancelled, with an ``OperationTimeoutError`` as the reason: `didCancel()` and handlers
     /// of cancellations stop the work, and it ends with that error, which is a failure. The operation ends when its work does.
     /// Any outcome other than a cancellation that the work reports meanwhile stands, success included. An operation that has
-    /// been cancelled before, or has its outcome, is left alone. The cancellation comes from a thread of the library, which is
+    /// been cancelled before, or has its outcome, is left alone, unless the block of a ``ThrowingBlockOperation`` goes on. The cancellation comes from a thread of the library, which is
     /// there even if work blocks the cooperative pool and all threads of dispatch queues.
     ///
     /// The time begins right before `main()`, after everything that the operation waits for first. What a retry or a repetition requires
@@ -64,7 +64,7 @@ extension AsyncOperation {
     /// - Parameters:
     ///   - duration: How long to wait. With zero, or less, the call returns soon.
     ///   - clock: What the time is measured with; `nil` for the operation's ``clock``.
-    /// - Returns: Whether the operation is finished.
+    /// - Returns: Whether the operation is finished, and its observers know.
     /// - Throws: ``error``, if the operation is finished. `CancellationError` when the waiting task is cancelled before.
     public final func finished(within duration: Duration, clock: (any Clock<Duration>)? = nil) async throws -> Bool {
         if !withState(\.isOver) {

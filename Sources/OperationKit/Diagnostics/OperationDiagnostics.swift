@@ -76,8 +76,8 @@ public enum OperationDiagnostics {
     /// Where an operation was started that is executing: the name of the operation queue, or of the thread.
     ///
     /// - Parameter operation: The operation.
-    /// - Returns: A text with the name of the queue or the thread. `nil` if the operation is not executing, or if the
-    ///   ``level-swift.type.property`` is ``Level/off``.
+    /// - Returns: A text with the name of the queue or the thread. `nil` if the operation is not executing, or has called its
+    ///   `asyncCompletionBlock`, or if the ``level-swift.type.property`` is ``Level/off``.
     public static func origin(of operation: AsyncOperation) -> String? {
         operation.withState { $0.execution }?.origin
     }

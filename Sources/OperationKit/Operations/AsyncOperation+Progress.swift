@@ -40,6 +40,7 @@ extension AsyncOperation: ProgressReporting {
     ///   end, and composites don't notice it. Use `addChild(_:withPendingUnitCount:)`.
     /// - Don't cancel or read a progress of your own while operations below it run. The progress of a ``CompoundOperation`` of
     ///   these operations can be read at any time.
+    /// - Don't call `pause()` or `resume()` while what you have put below the progress works.
     ///
     /// Composites around a leaf take notice of a progress of your own below it only when the leaf changes its own
     /// units, or ends.

@@ -168,6 +168,6 @@ extension Result where Failure == any Error {
     /// The error that users see.
     var error: (any Error)? {
         guard case .failure(let error) = self else { return nil }
-        return (error as? SkippedError)?.error ?? error
+        return error.shown
     }
 }

@@ -35,7 +35,8 @@ extension AsyncOperation {
                 if let children { children.start() } else { startWork() }
                 next = withState { $0.lifecycle.mainReturned() }
             case .callDidCancel:
-                didCancel()
+                // Observers may have ended it.
+                if !isFinished { didCancel() }
             case .cancelSuperclass:
                 super.cancel()
                 // An end is held back until then, so that it cannot come before what the work is told.
@@ -91,9 +92,9 @@ extension AsyncOperation {
         }
         execution?.hasEnded = true
         progress?.complete(unitCount: children?.unitCount)
+        if hasGates { withdrawGates() }
         block?(error)
         block = nil
-        if hasGates { withdrawGates() }
         releaseWork()
         let lease = hasGates ? takeLease(error: error) : nil
         // Before the end: to announce one, Foundation locks the operation and then its dependents, so that of a cycle of two that end at

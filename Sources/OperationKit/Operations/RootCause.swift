@@ -12,6 +12,11 @@ struct SkippedError: CancellableError {
     var isCancelled: Bool { error.isCancellation }
 }
 
+extension Error {
+    /// The error that users see.
+    var shown: any Error { (self as? SkippedError)?.error ?? self }
+}
+
 /// The operation that went wrong first, and so kept others from running, because it failed or was cancelled.
 struct RootCause {
     private(set) var operation: Operation

@@ -263,7 +263,6 @@ struct SVGDrawing {
         let (left, width) =
             switch mark {
             case .pending, .waiting, .executing, .composite, .critical: (0.0, width)
-            case .retry: (2.0, 4.0)
             default: (3.0, 4.0)
             }
         elements.append(
@@ -281,16 +280,11 @@ extension SVGDrawing {
 
     /// How wide a character is at most, in pixels. The font is not known, so this is that of the widest usual one.
     static func width(of character: Character) -> Int {
-        if character.isASCII { return unusualWidths[character] ?? 8 }
+        if "ijlIJ|!.,:;'/ frt-()[]\"`".contains(character) { return 5 }
+        if "mwMW@%#&+<=>^~".contains(character) { return 12 }
+        if character.isASCII { return character.isUppercase ? 9 : 8 }
         // Of what takes two cells of a terminal, pictures are the widest.
         return character == "…" || character == "—" ? 12 : [0, 9, 16][character.cells]
-    }
-
-    /// The widths of the characters of ASCII that are not as wide as most of them.
-    private static let unusualWidths: [Character: Int] = [
-        4: "ijlIJ|!.,:;'/ ", 5: "frt-()[]\"`", 9: "ABCDEFGHKLNOPQRSTUVXYZ", 11: "#&+<=>^~", 12: "mwMW@%",
-    ].reduce(into: [:]) { widths, group in
-        for character in group.value { widths[character] = group.key }
     }
 
     /// The style sheet, with a light and a dark set of colors.

@@ -31,14 +31,10 @@ extension OperationTimeline {
     public func text(
         columns: Int = 80, maximumRows: Int = 40, colors: Bool = false, end: Duration? = nil
     ) -> String {
-        let columns = min(max(20, columns), 10_000)
-        var lines = notes(omitting: 0).flatMap { $0.wrapped(to: columns) }
-        if !entries.isEmpty {
-            let drawing = TimelineTextDrawing(
-                self, columns: columns, maximumRows: maximumRows, colors: colors, end: end ?? duration)
-            lines = drawing.lines + lines
-        }
-        return lines.joined(separator: "\n")
+        let drawing = TimelineTextDrawing(
+            self, columns: min(max(20, columns), 10_000), maximumRows: maximumRows, colors: colors,
+            end: end ?? duration)
+        return drawing.lines.joined(separator: "\n")
     }
 }
 
@@ -79,11 +75,10 @@ private struct TimelineTextDrawing {
             while line.last == " " { line.removeLast() }
             lines.append(line)
         }
-        let others = timeline.entries.count - rows.count
-        if others > 0 { lines.append("… and \(others) other\(others == 1 ? "" : "s")") }
-        lines.append(axis)
+        if !timeline.entries.isEmpty { lines.append(axis) }
         let legend = TimelineMark.allCases.filter(used.contains).map { "\($0.inTerminal.character) \($0.title)" }
         lines += legend.joined(by: "  ", inLinesOf: columns)
+        lines += timeline.notes(omitting: timeline.entries.count - rows.count).flatMap { $0.wrapped(to: columns) }
     }
 
     private mutating func bar(of entry: OperationTimeline.Entry) -> String {
@@ -111,15 +106,11 @@ private struct TimelineTextDrawing {
     }
 
     private var axis: String {
-        let start = labelWidth + 3
         var text = ""
-        var length = 0
         for tick in scale.ticks(atMost: scale.length / 9) {
             // The last mark ends where the bars do, if it would be longer.
-            let position = start + min(Int(scale.place(tick.time)), scale.length - tick.text.cells)
-            guard text.isEmpty || position > length + 1 else { continue }
-            text += "".padded(to: position - length) + tick.text
-            length = position + tick.text.cells
+            let position = labelWidth + 3 + min(Int(scale.place(tick.time)), scale.length - tick.text.cells)
+            if text.isEmpty || position > text.cells + 1 { text = text.padded(to: position) + tick.text }
         }
         return text
     }

@@ -104,11 +104,13 @@ extension OperationGraph {
             guard nodes.count < maximumCount else { return }
             positions[ObjectIdentifier(operation)] = nodes.count
             let isFinished = operation.isFinished
+            let ours = operation as? AsyncOperation
             // An operation of another class may be writing its error before its end.
             let state = State(
-                isFinished ? operation.endingError.map { .init($0) } ?? .success : nil,
+                isFinished
+                    ? operation.endingError.map { .init($0, hasRun: ours?.hasReachedMain == true) } ?? .success : nil,
                 isExecuting: operation.isExecuting, isCancelled: operation.isCancelled)
-            let children = isFinished ? nil : (operation as? AsyncOperation)?.unfinishedChildren(atMost: 0)
+            let children = isFinished ? nil : ours?.unfinishedChildren(atMost: 0)
             nodes.append(
                 Node(
                     name: name ?? operation.displayName, typeName: operation.titleInMessages, state: state,

@@ -93,7 +93,7 @@ struct ObservedFacts {
 
 extension OperationTimeline.Outcome {
     /// The outcome of an operation that finished with an error. One that has run may end with that of another one, which did not run.
-    init(_ error: any Error, hasRun: Bool = false) {
+    init(_ error: any Error, hasRun: Bool) {
         switch error {
         case _ where error.isCancellation: self = .cancelled
         case DependencyError.dependencyFailed where !hasRun: self = .skipped(error.eventText.shortened)

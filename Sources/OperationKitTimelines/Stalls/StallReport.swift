@@ -98,7 +98,8 @@ public struct StallReport: Sendable, CustomStringConvertible {
     /// The timeout because of which it was cancelled: its own, or that of a composite around it. `nil` if there was none.
     public let exceededTimeout: Duration?
     /// Where it was started: the name of the operation queue, or of the thread. `nil` if the
-    /// ``/OperationKit/OperationDiagnostics/level-swift.type.property`` is ``/OperationKit/OperationDiagnostics/Level/off``.
+    /// ``/OperationKit/OperationDiagnostics/level-swift.type.property`` is ``/OperationKit/OperationDiagnostics/Level/off``, and from the
+    /// call of its `asyncCompletionBlock` on.
     public let origin: String?
     /// The call stack of its start, if the ``/OperationKit/OperationDiagnostics/level-swift.type.property`` is
     /// ``/OperationKit/OperationDiagnostics/Level/all``. Otherwise it is empty.
@@ -116,7 +117,7 @@ public struct StallReport: Sendable, CustomStringConvertible {
     /// A sentence about the operation, and below it the tree, unless there is no composite. The last is the call stack.
     public var description: String {
         let words = [
-            isCancelled ? "cancelled" + (reason.map { " (\($0))" } ?? "") : nil, state,
+            isCancelled ? "cancelled" + (reason.map { " (“\($0)”)" } ?? "") : nil, state,
             exceededTimeout.map { "longer than the timeout of \($0)" },
         ].compactMap(\.self)
         let remark = title == name ? "" : " (\(title))"

@@ -114,7 +114,7 @@ import OperationKitTestSupport
         }
         #expect(operation.isFinished && operation.error as? TestError == .first)
         gate.open(withError: TestError.second)
-        #expect(log.events == ["gate", "asyncCompletionBlock first", "withdraw gate"])
+        #expect(log.events == ["gate", "withdraw gate", "asyncCompletionBlock first"])
         let end = (isCancelled ? ["cancelled"] : []) + ["finished: first"]
         #expect(recorder.events(of: "load") == ["started", "waiting for the test"] + end)
     }

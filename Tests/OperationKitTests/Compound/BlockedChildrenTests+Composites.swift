@@ -137,6 +137,35 @@ extension BlockedChildrenTests {
         await tracker.expectAllReleased()
     }
 
+    @Test("Around a group that passes on what blocked its children, the reason of a cancellation is told")
+    func reasonAroundAGroup() async {
+        let login = failing("login")
+        await onThread { login.start() }
+        let (profile, idle) = (requiring("profile", login), ScriptedOperation.idle("idle"))
+        let workflow = WorkflowOperation { flow in
+            try await flow.run(CompoundOperation(name: "group", operations: [profile, idle]))
+        }
+        profile.asyncCompletionBlock = { [unowned workflow] _ in
+            workflow.cancel(withError: TestError.reason)
+            idle.finish()
+        }
+        await Start.byHand(workflow)
+        #expect(workflow.error?.localizedDescription.contains("reason") == true, "\(workflow)")
+    }
+
+    @Test("A body may pass on the error of any operation that did not run, not only of the last one")
+    func firstOfMany() async {
+        let login = failing("login")
+        let mirrors = (1...3).map { requiring("mirror \($0)", login) }
+        let workflow = WorkflowOperation<Void, Void>(name: "page") { flow in
+            var errors: [any Error] = []
+            for mirror in mirrors { do { try await flow.run(mirror) } catch { errors.append(error) } }
+            throw errors[0]
+        }
+        let error = await outcome(of: CompoundOperation(operations: [login, workflow]))
+        #expect(summary(error) == ["0 login 1"])
+    }
+
     @Test("Operations on a queue are counted in the same way, and nothing private is thrown") func queue() async {
         let login = failing("login")
         let group = [requiring("profile", login)].gathered(name: "group")

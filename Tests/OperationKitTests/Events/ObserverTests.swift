@@ -48,6 +48,19 @@ import OperationKitTestSupport
         #expect(log.events == [text(reason)])
     }
 
+    @Test("An operation that an observer ends when it is cancelled is not told of that afterwards")
+    func endedByObserver() {
+        let log = EventLog()
+        let work = ScriptedOperation(main: { _ in }, didCancel: { _ in log.add("didCancel") })
+        work.addObserver(
+            EventRecorder { operation, event in
+                if case .cancelled = event.kind { operation.finish(withError: nil) }
+            })
+        work.start()
+        work.cancel()
+        #expect(work.isFinished && log.events == [])
+    }
+
     @Test("Observers are called after those of composites around the operation, in the order of their addition")
     func order() async throws {
         let log = EventLog()

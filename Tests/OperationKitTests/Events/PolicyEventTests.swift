@@ -274,6 +274,53 @@ import OperationKitTestSupport
                 + ["didCancel", "asyncCompletionBlock", "finished: first: cancelled, finished, first"])
     }
 
+    @Test("The time of a wait has begun when observers hear of it, or its attempt begins", arguments: 0...3)
+    func timeOfWait(way: Int) async {
+        let (clock, database) = (clock, ExclusiveAccess("database"))
+        let holder = EventLog().held("holder", database)
+        holder.start()
+        let operation: AsyncOperation =
+            switch way {
+            case 0: WorkflowOperation<Void, Void> { try await $0.sleep(for: .seconds(1)) }
+            case 1: retry(failures: 1)
+            case 2: ScriptedOperation("load")
+            default:
+                HedgedOperation(after: .seconds(1)) { number in
+                    TaskOperation {
+                        if number > 1 { return }
+                        clock.advance(by: .seconds(1))
+                        try await Task.sleep(for: .seconds(3_600))
+                    }
+                }
+            }
+        operation.clock = clock
+        if way == 2 { operation.require(database, within: .seconds(1)) }
+        let observer = EventRecorder { _, event in
+            switch event.kind {
+            case .waiting, .retrying: clock.advance(by: .seconds(1))
+            default: break
+            }
+        }
+        operation.addObserver(observer)
+        operation.start()
+        _ = try? await operation.finished()
+        #expect(operation.isFinished && (operation.error is ResourceError) == (way == 2))
+        holder.finish()
+    }
+
+    @Test("What is cancelled while it waits no longer waits in its completion block") func cancelledWait() async {
+        let (database, operation) = (ExclusiveAccess("database"), load())
+        let (holder, counts) = (EventLog().held("holder", database), Shared<[Int]>([]))
+        holder.start()
+        operation.require(database)
+        operation.asyncCompletionBlock = { _ in counts.change { $0.append(database.waitingCount) } }
+        operation.start()
+        #expect(database.waitingCount == 1)
+        operation.cancel()
+        #expect(counts.value == [0])
+        holder.finish()
+    }
+
     @Test("Events call an operation what it is called when they are delivered") func names() {
         let operation = recorder.observe(ScriptedOperation.idle("first"))
         let compound = CompoundOperation(name: "all", operations: [operation])

@@ -1,3 +1,4 @@
+import Foundation
 import OperationKitTestSupport
 
 @testable import OperationKit
@@ -40,6 +41,15 @@ import OperationKitTestSupport
         if kind == .repetition, attempt == 2 { await clock.pass(.seconds(1)) }
         await #expect(throws: TestError.second) { try await operation.finished() }
         #expect((operation as? RetryOperation<Void, Void>)?.attempts.count ?? attempt - 1 == attempt - 1)
+    }
+
+    @Test("A closure does not run on the thread of a dispatch queue, which it may wait for")
+    func underlyingQueue() async {
+        let (serial, queue) = (DispatchQueue(label: "serial"), OperationQueue())
+        unsafe queue.underlyingQueue = serial
+        let retry = retry { _ in serial.sync { ScriptedOperation { $0.finish() } } }
+        queue.addOperation(retry)
+        await #expect(throws: Never.self) { try await retry.finished() }
     }
 
     @Test("One whose delay is over while what is around it is being cancelled ends when it is cancelled, too")

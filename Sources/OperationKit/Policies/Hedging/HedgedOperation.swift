@@ -99,18 +99,20 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
                         let attempt = try await attempts.next(of: self, input: input, make)
                         _ = attempt.observeFinish(attempts)
                         running[ObjectIdentifier(attempt)] = attempt
+                        // Before the attempt, during which the delay may be over.
+                        if attempts.count < maximumAttempts {
+                            // First, so that the description says so as soon as the clock knows of the delay.
+                            attempts.delayBegan(delay, on: clock)
+                            let next = clock.startPause(for: delay)
+                            pause = next
+                            group.addTask {
+                                try? await next.waitForFinish()
+                                return next
+                            }
+                        }
                         group.addTask { [attempts] in
                             try await attempts.children.runChild(attempt, weight: 1)
                             return attempt
-                        }
-                        guard attempts.count < maximumAttempts else { continue }
-                        // First, so that the description says so as soon as the clock knows of the delay.
-                        attempts.delayBegan(delay, on: clock)
-                        let next = clock.startPause(for: delay)
-                        pause = next
-                        group.addTask {
-                            try? await next.waitForFinish()
-                            return next
                         }
                     }
                     if !isOpen {

@@ -103,9 +103,17 @@ final class ResourceLease: StartGate, StartLease {
         case .granted: return try allow(operation)
         case nil: return true
         case .waiting:
-            guard let shortest = request.shortest, shortest.duration <= .zero else { return false }
-            waitExpired()
-            return try enter(operation)
+            guard let shortest = request.shortest else { return false }
+            if shortest.duration <= .zero {
+                waitExpired()
+                return try enter(operation)
+            }
+            // Before observers know of the wait. If all was granted meanwhile, it does nothing.
+            let deadline = operation.timer.arm(for: self, after: shortest.duration) {
+                ($0 as? ResourceLease)?.waitExpired()
+            }
+            state.withLock { $0.deadline = deadline }
+            return false
         case .tooManyWaiting(let id):
             let resource = request.resource(id)
             throw ResourceError.tooManyWaiting(
@@ -115,13 +123,8 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     func wait(_ operation: AsyncOperation) {
-        // Where it is not stored, it is disarmed after unlocking.
-        let deadline = request.shortest.map {
-            operation.timer.arm(for: self, after: $0.duration) { ($0 as? ResourceLease)?.waitExpired() }
-        }
         let isWaiting = state.withLock { state in
             guard case .waiting = state.phase else { return false }
-            state.deadline = deadline
             state.isAwaited = true
             return true
         }

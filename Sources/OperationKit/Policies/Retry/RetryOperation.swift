@@ -41,7 +41,8 @@ import Foundation
 ///
 /// Cancelling it cancels the attempt that runs, or ends the delay. It ends after that attempt, and an outcome of the attempt
 /// other than a cancellation stands. Its own ``AsyncOperation/timeout`` counts from the first attempt to the last. Its
-/// ``AsyncOperation/progress`` is that of the attempt that came farthest. ``AsyncOperation/clock`` measures all times.
+/// ``AsyncOperation/progress`` is that of the attempt that came farthest; a composite that failed has come to its end.
+/// ``AsyncOperation/clock`` measures all times.
 ///
 /// ## Errors
 ///
