@@ -148,7 +148,10 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
         do {
             if let error = failure { throw error }
             if let error { throw TransferError(error, of: request) }
-            guard let response, !startsOver else { throw TransferError(URLError(.badServerResponse), of: request) }
+            guard let response else { throw TransferError(URLError(.badServerResponse), of: request) }
+            if startsOver {
+                throw TransferError(.badServerResponse, "the file changes while it is loaded.", of: request)
+            }
             guard isWhole || operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
             guard hasFile(response) else {
                 // What was thrown away leaves nothing.

@@ -117,6 +117,21 @@ struct ResumedDownloadTests {
         try await complete(server, asking: [50_000, nil])
     }
 
+    @Test("Of a file that is another one with each part, the download starts over once")
+    func changingFile() async throws {
+        let count = Shared(0)
+        let server = try server { request in
+            count.change { $0 += 1 }
+            let first = request.headers["range"] == nil ? 0 : 10
+            let fields = ["Content-Range": "bytes \(first)-\(first + 9)/20", "ETag": "\"\(count.value)\""]
+            return [.response(206, headers: fields, Data(count: 10))]
+        }
+        await folder.breakOff(server)
+        let error = await #expect(throws: TransferError.self) { try await folder.download(from: server) }
+        #expect(error?.message == "the file changes while it is loaded.")
+        #expect(count.value == 3)
+    }
+
     @Test("Nothing is left of a part that was thrown away, if the server has no other file")
     func nothingLeft() async throws {
         let server = try server { [.response($0.headers["range"] == nil ? 304 : 416)] }
