@@ -62,19 +62,11 @@ let package = Package(
         .testTarget(name: "OperationKitConcurrencyTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(name: "OperationKitNightlyTests", dependencies: ["OperationKit", "OperationKitTestSupport"]),
         .testTarget(
-            name: "OperationDemoTests",
-            dependencies: [
-                "OperationDemo", "OperationKit", "OperationKitProcess", "OperationKitTimelines",
-                "OperationKitTestSupport",
-            ]),
-        .testTarget(
             name: "ExampleTests",
             dependencies: [
-                "Builder", "Downloader", "Pipeline", "Sync", "OperationKit", "OperationKitProcess",
-                "OperationKitTestSupport",
+                "Builder", "Downloader", "Pipeline", "Sync", "OperationBenchmark", "OperationDemo",
+                "CommandLineSupport", "OperationKit", "OperationKitProcess", "OperationKitTestSupport",
             ]),
-        .testTarget(
-            name: "OperationBenchmarkTests", dependencies: ["OperationBenchmark", "OperationKitTestSupport"]),
     ],
     swiftLanguageModes: [.v6]
 )

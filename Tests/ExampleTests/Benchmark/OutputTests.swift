@@ -5,28 +5,13 @@ import Testing
 
 /// What is written of a report, without measuring anything.
 @Suite struct OutputTests {
-    @Test(
-        "Figures have three significant digits",
-        arguments: [
-            (0, "0"), (0.00123, "0.00123"), (0.456, "0.456"), (1, "1.00"), (9.996, "10.0"), (12.34, "12.3"),
-            (99.96, "100"), (123.4, "123"), (1234.5, "1234"),
-        ])
-    func digits(value: Double, text: String) {
-        #expect(Figures.digits(value) == text)
-    }
-
-    @Test(
-        "Costs have the unit that suits them",
-        arguments: [
-            (12.3, Quantity.nanoseconds, "12.3 ns"), (999.7, .nanoseconds, "1.00 µs"), (2340, .nanoseconds, "2.34 µs"),
-            (1_500_000, .nanoseconds, "1.50 ms"), (2e9, .nanoseconds, "2.00 s"), (5e12, .nanoseconds, "5000 s"),
-            (512, .bytes, "512 B"), (101_572_608, .bytes, "102 MB"),
-        ])
-    func units(value: Double, quantity: Quantity, text: String) {
-        #expect(Figures.cost(value, quantity) == text)
-    }
-
-    @Test("Numbers are grouped in thousands") func grouping() {
+    @Test("Figures have three significant digits, costs the unit that suits them, and large numbers groups")
+    func figures() {
+        let values = [0, 0.00123, 0.456, 1, 9.996, 12.34, 99.96, 123.4, 1234.5].map(Figures.digits)
+        #expect(values == ["0", "0.00123", "0.456", "1.00", "10.0", "12.3", "100", "123", "1234"])
+        let times = [12.3, 999.7, 2340, 1_500_000, 2e9, 5e12].map { Figures.cost($0, .nanoseconds) }
+        #expect(times == ["12.3 ns", "1.00 µs", "2.34 µs", "1.50 ms", "2.00 s", "5000 s"])
+        #expect([512, 101_572_608].map { Figures.cost($0, .bytes) } == ["512 B", "102 MB"])
         #expect([0, 999, 1000, 100_000, 1_234_567].map(grouped) == ["0", "999", "1,000", "100,000", "1,234,567"])
     }
 

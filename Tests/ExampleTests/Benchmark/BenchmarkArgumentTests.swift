@@ -3,7 +3,7 @@ import OperationKitTestSupport
 
 @testable import OperationBenchmark
 
-@Suite(.hangGuard) struct ArgumentTests {
+@Suite(.hangGuard) struct BenchmarkArgumentTests {
     @Test(
         "A mistake is answered with a sentence, the usage and status 2, and nothing is measured",
         arguments: [
@@ -33,13 +33,10 @@ import OperationKitTestSupport
             (["--instruction-probe", "flat"], "“flat” is no value for --instruction-probe: expected one of plain"),
         ])
     func mistakes(arguments: [String], sentence: String) async throws {
-        let result = try await BenchmarkProcess.run(arguments: arguments)
-        #expect(result.status == 2)
-        #expect(result.output == "")
+        let result = try await ProductProcess("OperationBenchmark", arguments).result()
+        #expect(result.status == 2 && result.output == "")
         let lines = result.errors.split(separator: "\n")
-        #expect(lines.count == 2)
-        #expect(lines.first?.hasPrefix("OperationBenchmark: ") == true)
-        #expect(lines.first?.contains(sentence) == true)
+        #expect(lines.count == 2 && lines[0].hasPrefix("OperationBenchmark: ") && lines[0].contains(sentence))
         #expect(lines.last?.hasPrefix("usage: OperationBenchmark ") == true)
     }
 
@@ -47,8 +44,7 @@ import OperationKitTestSupport
         "What is only for times is refused where instructions are counted",
         arguments: [
             ["--count", "10"], ["--json", "report.json"], ["--compare", "report.json"], ["--check"],
-            ["--memory-probe", "children"],
-            ["--instruction-probe", "life"],
+            ["--memory-probe", "children"], ["--instruction-probe", "life"],
         ])
     func mistakesWithInstructions(option: [String]) {
         let message = "\(option[0]) is not for --instructions: expected --only, --rounds or --markdown."
@@ -62,9 +58,8 @@ import OperationKitTestSupport
     }
 
     @Test("Help and list are answered on standard output") func information() async throws {
-        let help = try await BenchmarkProcess.run("--help", "--bogus")
-        #expect(help.status == 0)
-        #expect(help.errors == "")
+        let help = try await ProductProcess.run("OperationBenchmark", "--help", "--bogus")
+        #expect(help.status == 0 && help.errors == "")
         let options = [
             "--only", "--count", "--rounds", "--json", "--compare", "--markdown", "--check", "--instructions", "--list",
             "--help",
@@ -72,7 +67,7 @@ import OperationKitTestSupport
         for option in options { #expect(help.output.contains("  \(option)")) }
         for argument in [MemoryProbe.argument, InstructionProbe.argument] { #expect(!help.output.contains(argument)) }
 
-        let list = try await BenchmarkProcess.run("--list")
+        let list = try await ProductProcess.run("OperationBenchmark", "--list")
         #expect(list.status == 0)
         let heading = try #require(list.lines.firstIndex(of: "With --instructions:"))
         let names = list.lines[..<heading].filter { !$0.isEmpty && !$0.hasPrefix(" ") }
@@ -84,17 +79,12 @@ import OperationKitTestSupport
 
     @Test("Options carry their values after a space or an equals sign") func options() throws {
         var options = Options()
-        options.only = ["chain", "flat"]
-        options.count = 10
-        options.rounds = 7
-        options.json = "report.json"
-        options.compared = "earlier.json"
-        options.isMarkdown = true
-        options.isCheck = true
+        (options.only, options.count, options.rounds) = (["chain", "flat"], 10, 7)
+        (options.json, options.compared) = ("report.json", "earlier.json")
+        (options.isMarkdown, options.isCheck) = (true, true)
         let arguments = [
             "--only", "chain", "--count=10", "--rounds", "7", "--json=report.json", "--compare=earlier.json",
-            "--markdown", "--check",
-            "--only=flat",
+            "--markdown", "--check", "--only=flat",
         ]
         #expect(try ArgumentParser.parse(arguments) == .run(options))
         #expect(options.cases.map(\.id) == ["flat", "chain"])
@@ -103,11 +93,10 @@ import OperationKitTestSupport
         let probe = MemoryProbe(kind: .children, count: 5)
         #expect(try ArgumentParser.parse(["--memory-probe", "children", "--count", "5"]) == .probe(probe))
     }
+
     @Test("Where instructions are counted, there are cases, rounds and a form") func instructionOptions() throws {
         var options = InstructionOptions()
-        options.only = ["queue", "life"]
-        options.rounds = 9
-        options.isMarkdown = true
+        (options.only, options.rounds, options.isMarkdown) = (["queue", "life"], 9, true)
         let arguments = ["--only", "queue", "--instructions", "--markdown", "--rounds=9", "--only=life"]
         #expect(try ArgumentParser.parse(arguments) == .instructions(options))
         #expect(options.cases.map(\.id) == ["life", "queue"])

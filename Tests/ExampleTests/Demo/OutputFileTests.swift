@@ -11,8 +11,8 @@ import OperationKitTestSupport
     }
 
     @Test("A scenario is drawn into both files, with both runs in one drawing") func scenario() async throws {
-        let result = try await DemoProcess.run(
-            "tour", "--speed", "10", "--svg", "\(folder.path)/a.svg", "--trace", "\(folder.path)/a.json")
+        let result = try await ProductProcess.run(
+            "OperationDemo", "tour", "--speed=10", "--svg=\(folder.path)/a.svg", "--trace=\(folder.path)/a.json")
         #expect(result.status == 0 && result.errors == "" && result.output.contains("serial queue"))
         let svg = try text("a.svg")
         for name in ["serial queue", "concurrent queue", "compound-3", "naive (work)"] { #expect(svg.contains(name)) }
@@ -34,23 +34,22 @@ import OperationKitTestSupport
         try folder.file("directory/x", "x")
         try folder.file("file", "x")
         for arguments in [["async", "--svg"], ["async", "--trace"], ["files", folder.path, "--svg"]] {
-            let process = try DemoProcess.start(arguments + ["\(folder.path)/\(name)"])
-            let result = await process.result()
-            #expect(result.status == 74)
-            #expect(result.output == "")
-            #expect(result.errors == "OperationDemo: cannot write “\(folder.path)/\(name)”: \(reason)\n")
+            let path = "\(folder.path)/\(name)"
+            let result = try await ProductProcess("OperationDemo", arguments + [path]).result()
+            #expect(result.status == 74 && result.output == "")
+            #expect(result.errors == "OperationDemo: cannot write “\(path)”: \(reason)\n")
         }
         #expect(folder.names == ["directory", "file"])
     }
 
     @Test("Control-C leaves neither a file nor a change of one") func interruption() async throws {
         try folder.file("old.json", "kept")
-        let process = try DemoProcess.start([
-            "async", "--speed", "0.01", "--svg", "\(folder.path)/new.svg", "--trace", "\(folder.path)/old.json",
-        ])
-        #expect(await process.hasWritten("async: three correct"))
-        process.interrupt()
-        #expect(await process.result().status == 130)
+        let process = try ProductProcess(
+            "OperationDemo",
+            ["async", "--speed", "0.01", "--svg", "\(folder.path)/new.svg", "--trace", "\(folder.path)/old.json"])
+        await process.hasWritten("async: three correct")
+        await process.interrupt()
+        #expect(try await process.result().status == 130)
         #expect(folder.names == ["old.json"])
         #expect(try text("old.json") == "kept")
     }

@@ -19,7 +19,7 @@ struct SyncTests {
     @Test("Steps run in order, as many pages as there are, and those that may together")
     func steps() async throws {
         let server = try server()
-        let result = try await Example.run("Sync", [server.url("").absoluteString])
+        let result = try await ProductProcess.run("Sync", server.url("").absoluteString)
         #expect(
             result.output.split(separator: "\n") == [
                 "1 items", "2 items", "3 items", "3 uploads, profile, settings", "in sync",
@@ -38,7 +38,7 @@ struct SyncTests {
     @Test("A step that fails ends the sync with its request")
     func failure() async throws {
         let server = try server(fails: "/login")
-        let result = try await Example.run("Sync", [server.url("").absoluteString])
+        let result = try await ProductProcess.run("Sync", server.url("").absoluteString)
         #expect(result.status == 1 && result.output.contains("500") && server.requests.count == 1)
     }
 
@@ -49,16 +49,10 @@ struct SyncTests {
             begun.open()
             return [.wait(never)]
         }
-        let example = try Example("Sync", [server.url("").absoluteString])
+        let example = try ProductProcess("Sync", [server.url("").absoluteString])
         await begun.opened()
         await example.interrupt()
         let result = try await example.result()
         #expect(result.status == 130 && !result.output.contains("in sync"))
-    }
-
-    @Test("Without a server the sync says how it is used")
-    func usage() async throws {
-        #expect(try await Example.run("Sync", ["--help"]).status == 0)
-        #expect(try await Example.run("Sync", ["nonsense"]).status == 64)
     }
 }

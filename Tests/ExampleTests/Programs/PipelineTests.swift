@@ -8,8 +8,8 @@ struct PipelineTests {
     func files() async throws {
         let paths = try ["a", "b"].map { try folder.file($0, "content of \($0)") }
         let report = folder.url.appendingPathComponent("report.svg").path
-        let result = try await Example.run(
-            "Pipeline", ["--report", report, paths[0], folder.url.appendingPathComponent("missing").path, paths[1]])
+        let result = try await ProductProcess.run(
+            "Pipeline", "--report", report, paths[0], folder.url.appendingPathComponent("missing").path, paths[1])
         #expect(result.status == 1)
         #expect(folder.names == ["a", "a.gz", "b", "b.gz", "report.svg"])
         #expect(
@@ -22,9 +22,8 @@ struct PipelineTests {
     @Test("Control-C ends the tools, which leave nothing half done")
     func interrupted() async throws {
         // Takes long to be read, and no room on the disk.
-        let (first, long) = (try folder.file("first", "text"), try folder.file("long", ""))
-        try #require(FileHandle(forWritingAtPath: long)).truncate(atOffset: 1 << 34)
-        let process = try Example("Pipeline", [first, long])
+        try folder.hole("long", size: 1 << 34)
+        let process = try ProductProcess("Pipeline", [try folder.file("first", "text"), folder.path + "/long"])
         await process.hasWritten("first.gz")
         await process.interrupt()
         let result = try await process.result()
@@ -34,15 +33,9 @@ struct PipelineTests {
 
     @Test("A report that can't be written is said, after the work")
     func noReport() async throws {
-        let result = try await Example.run("Pipeline", ["--report", "/missing/x.svg", try folder.file("a", "text")])
+        let file = try folder.file("a", "text")
+        let result = try await ProductProcess.run("Pipeline", "--report", "/missing/x.svg", file)
         #expect(result.status == 1 && result.output.contains("not drawn in /missing/x.svg: "))
         #expect(folder.names.contains("a.gz"))
-    }
-
-    @Test("Help, and no files")
-    func usage() async throws {
-        let help = try await Example.run("Pipeline", ["--help"])
-        #expect(help.status == 0 && help.output.hasPrefix("Usage: Pipeline"))
-        #expect(try await Example.run("Pipeline", []).status == 64)
     }
 }

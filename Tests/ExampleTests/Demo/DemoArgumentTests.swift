@@ -2,7 +2,7 @@ import OperationKitTestSupport
 
 @testable import OperationDemo
 
-@Suite(.hangGuard) struct ArgumentTests {
+@Suite(.hangGuard) struct DemoArgumentTests {
     @Test(
         "A mistake is answered with a sentence, the usage and status 64",
         arguments: [
@@ -41,20 +41,16 @@ import OperationKitTestSupport
             (["--", "--help"], "Unknown scenario “--help”"),
         ])
     func mistakes(arguments: [String], sentence: String) async throws {
-        let result = await (try DemoProcess.start(arguments)).result()
-        #expect(result.status == 64)
-        #expect(result.output == "")
+        let result = try await ProductProcess("OperationDemo", arguments).result()
+        #expect(result.status == 64 && result.output == "")
         let lines = result.errors.split(separator: "\n")
-        #expect(lines.count == 5)
-        #expect(lines.first?.hasPrefix("OperationDemo: ") == true)
-        #expect(lines.first?.contains(sentence) == true)
+        #expect(lines.count == 5 && lines[0].hasPrefix("OperationDemo: ") && lines[0].contains(sentence))
         #expect(lines[1].hasPrefix("usage: OperationDemo "))
     }
 
     @Test("Help, version and list are answered on standard output") func information() async throws {
-        let help = try await DemoProcess.run("--help")
-        #expect(help.status == 0)
-        #expect(help.errors == "")
+        let help = try await ProductProcess.run("OperationDemo", "--help")
+        #expect(help.status == 0 && help.errors == "")
         let options = [
             "--mode", "--width", "--speed", "--svg", "--trace", "--mermaid", "--log", "--no-color", "--interactive",
             "--list", "--help", "--version",
@@ -62,24 +58,18 @@ import OperationKitTestSupport
         for option in options { #expect(help.output.contains("  \(option)")) }
         for line in help.output.split(separator: "\n") { #expect(line.count <= 80, "\(line)") }
 
-        let version = try await DemoProcess.run("--version")
-        #expect(version.status == 0)
-        #expect(version.output == "OperationDemo 0.1.0\n")
+        let version = try await ProductProcess.run("OperationDemo", "--version")
+        #expect(version.status == 0 && version.output == "OperationDemo 0.1.0\n")
 
-        let list = try await DemoProcess.run("--list")
-        #expect(list.status == 0)
+        let list = try await ProductProcess.run("OperationDemo", "--list")
         let names = list.output.split(separator: "\n").compactMap { $0.split(separator: " ").first.map(String.init) }
-        #expect(names == Scenario.allCases.map(\.rawValue))
+        #expect(list.status == 0 && names == Scenario.allCases.map(\.rawValue))
     }
 
     @Test("Options may stand anywhere, with their values after a space or an equals sign") func options() throws {
         var options = Options()
-        options.mode = .concurrent
-        options.width = 8
-        options.speed = 2.5
-        options.allowsColor = false
-        options.showsLog = true
-        options.svg = "drawing.svg"
+        (options.mode, options.width, options.speed) = (.concurrent, 8, 2.5)
+        (options.allowsColor, options.showsLog, options.svg) = (false, true, "drawing.svg")
         let arguments = [
             "--mode=concurrent", "async", "--width", "8", "--no-color", "--speed=2.5", "--log", "--svg", "drawing.svg",
         ]

@@ -4,18 +4,17 @@ import OperationKitTestSupport
 
 /// The scenarios as they are printed by the executable.
 @Suite(.hangGuard) struct ScenarioTests {
-    private static let leaf = ["enqueued", "started", "finished"]
-    private static let child = ["added to “compound”", "started", "finished"]
-
-    /// The sections that the demo prints for these arguments, with the log. Where the order of the lines depends on which
-    /// operation is faster, pass the normal speed, 1, which leaves the demo its time.
-    private static func sections(_ arguments: String..., speed: Double = 4) async throws -> [PrintedSection] {
-        try await sections(arguments, speed: speed)
+    /// The sections that the demo prints for these arguments, with the log.
+    private static func sections(_ arguments: [String], speed: Double = 4) async throws -> [PrintedSection] {
+        let result = try await ProductProcess("OperationDemo", arguments + ["--log", "--speed", "\(speed)"]).result()
+        #expect(result.status == 0 && result.errors == "")
+        #expect(!result.output.contains("\u{1B}"), "Escape codes have no place in a pipe")
+        return PrintedSection.sections(in: result.lines)
     }
 
     /// The sections, after up to two more runs at lower speeds. A busy machine may need longer than the work takes.
     private static func sections(
-        _ arguments: String..., until isMet: ([PrintedSection]) -> Bool
+        _ arguments: [String], until isMet: ([PrintedSection]) -> Bool
     ) async throws -> [PrintedSection] {
         for speed in [1, 0.2] {
             let sections = try await sections(arguments, speed: speed)
@@ -24,17 +23,8 @@ import OperationKitTestSupport
         return try await sections(arguments, speed: 0.04)
     }
 
-    private static func sections(_ arguments: [String], speed: Double) async throws -> [PrintedSection] {
-        let process = try DemoProcess.start(arguments + ["--log", "--speed", "\(speed)"])
-        let result = await process.result()
-        #expect(result.status == 0)
-        #expect(result.errors == "")
-        #expect(!result.output.contains("\u{1B}"), "Escape codes have no place in a pipe")
-        return PrintedSection.sections(in: result.lines)
-    }
-
     @Test("Without arguments the tour is given, drawn and without a log") func noArguments() async throws {
-        let result = try await DemoProcess.run()
+        let result = try await ProductProcess.run("OperationDemo")
         #expect(result.status == 0)
         let sections = PrintedSection.sections(in: result.lines)
         #expect(sections.map(\.title).map { $0.prefix(12) } == ["tour, serial", "tour, concur"])
@@ -44,30 +34,25 @@ import OperationKitTestSupport
         #expect(result.lines.last { !$0.isEmpty }?.hasPrefix("The same work took ") == true)
     }
 
-    @Test("The tour shows what happens to each kind of operation in its order") func tour() async throws {
-        let sections = try await Self.sections("tour", speed: 1)
-        #expect(sections.count == 2)
-        for section in sections {
-            for name in ["sync", "naive", "async", "compound"] { #expect(section.texts(of: name) == Self.leaf) }
-            for number in 1...3 { #expect(section.texts(of: "compound-\(number)") == Self.child) }
-            #expect(section.texts(of: "naive (work)") == ["started", "finished"])
-            #expect(section.names.count == 8)
-        }
-    }
-
-    @Test("On a serial queue correct operations never overlap and take longer, on a concurrent one they overlap")
-    func overlaps() async throws {
+    @Test("The tour shows each kind of operation: correct ones overlap on a concurrent queue, which is faster, only")
+    func tour() async throws {
         let names = ["sync", "async", "compound-1", "compound-2", "compound-3"]
-        func times(_ sections: [PrintedSection]) -> [Int] {
-            sections.last?.rest.last?.split(separator: " ").compactMap { Int($0) } ?? []
-        }
         func isFaster(_ sections: [PrintedSection]) -> Bool {
-            sections.count == 2 && sections[1].overlaps(names) && times(sections).count == 2
-                && times(sections)[0] > times(sections)[1]
+            let times = sections.last?.rest.last?.split(separator: " ").compactMap { Int($0) } ?? []
+            return sections.count == 2 && sections[1].overlaps(names) && times.count == 2 && times[0] > times[1]
         }
-        let sections = try await Self.sections("tour", until: isFaster)
+        let sections = try await Self.sections(["tour"], until: isFaster)
         #expect(isFaster(sections) && !sections[0].overlaps(names))
-        let narrow = try await Self.sections("async", "--mode=concurrent", "--width=1")[0]
+        for section in sections {
+            for name in ["sync", "naive", "async", "compound"] {
+                #expect(section.texts(of: name) == ["enqueued", "started", "finished"])
+            }
+            for number in 1...3 {
+                #expect(section.texts(of: "compound-\(number)") == ["added to “compound”", "started", "finished"])
+            }
+            #expect(section.texts(of: "naive (work)") == ["started", "finished"] && section.names.count == 8)
+        }
+        let narrow = try await Self.sections(["async", "--mode=concurrent", "--width=1"])[0]
         #expect(!narrow.overlaps(["async-1", "async-2", "async-3"]))
     }
 
@@ -75,27 +60,22 @@ import OperationKitTestSupport
         async throws
     {
         let names = ["naive-1", "naive-2", "naive-3"]
-        let sections = try await Self.sections("naive", "--mode", "serial") { sections in
-            sections[0].overlaps(names.map { $0 + " (work)" })
-                && names.allSatisfy { name in
-                    let ends = [name, "\(name) (work)"].compactMap { sections[0].end(of: $0)?.milliseconds }
-                    return ends.count == 2 && ends[0] < ends[1]
-                }
+        func early(_ name: String, _ section: PrintedSection) -> Int {
+            (section.end(of: "\(name) (work)")?.milliseconds ?? 0) - (section.end(of: name)?.milliseconds ?? .max)
         }
-        let section = sections[0]
-        #expect(section.overlaps(names.map { $0 + " (work)" }))
+        func isEarly(_ sections: [PrintedSection]) -> Bool {
+            sections[0].overlaps(names.map { $0 + " (work)" }) && names.allSatisfy { early($0, sections[0]) > 0 }
+        }
+        let section = try await Self.sections(["naive", "--mode", "serial"], until: isEarly)[0]
+        #expect(isEarly([section]))
         for name in names {
-            let end = try #require(section.end(of: name))
-            let workEnd = try #require(section.end(of: "\(name) (work)"))
-            let early = workEnd.milliseconds - end.milliseconds
-            #expect(early > 0)
-            #expect(section.rest.contains("\(name) was finished \(early) ms before its work."))
+            #expect(section.rest.contains("\(name) was finished \(early(name, section)) ms before its work."))
         }
         #expect(section.rest.contains { $0.hasPrefix("A queue waits for isFinished, not for work.") })
     }
 
     @Test("The critical path is named and marked, and what is not on it is not") func criticalPath() async throws {
-        let section = try await Self.sections("critical-path", speed: 2)[0]
+        let section = try await Self.sections(["critical-path"], speed: 2)[0]
         let steps = section.rest.drop { $0 != "The critical path:" }.filter { $0.hasPrefix("  “") }
             .compactMap { $0.split { "“”".contains($0) }.dropFirst().first.map(String.init) }
         // Which of the two has the simulator first is up to the threads.
@@ -111,7 +91,7 @@ import OperationKitTestSupport
 
     @Test("A collection is synced with each of the four strategies, and what failed once more")
     func collection() async throws {
-        let sections = try await Self.sections("collection")
+        let sections = try await Self.sections(["collection"])
         let strategies = sections.map { $0.title.dropFirst("collection, ".count).prefix { $0 != ":" } }
         #expect(
             strategies == [
@@ -177,17 +157,10 @@ import OperationKitTestSupport
     @Test("A scenario says at its end what there was to see, and marks it", arguments: ends.indices)
     func endOfAScenario(index: Int) async throws {
         let (scenario, lines, marks) = Self.ends[index]
-        let section = try await Self.sections(scenario)[0]
+        let section = try await Self.sections([scenario])[0]
         for line in lines { #expect(section.rest.contains(line), "\(line)") }
         for (mark, names) in marks {
             for name in names { #expect(section.row(of: name)?.contains(mark) == true, "\(name)") }
         }
-    }
-
-    @Test("Control-C ends a scenario with status 130") func interruption() async throws {
-        let process = try DemoProcess.start(["async", "--speed", "0.01"])
-        #expect(await process.hasWritten("async: three correct"))
-        process.interrupt()
-        #expect(await process.result().status == 130)
     }
 }
