@@ -34,12 +34,6 @@ package struct HeldWork: Sendable {
 }
 
 extension ManualClock {
-    /// Expects that soon no task sleeps, and that nothing is alive which a test has watched.
-    package func expectNothingLeft(_ leaks: LeakTracker, _ location: SourceLocation = #_sourceLocation) async {
-        await expectNoSleepers(location)
-        await leaks.expectAllReleased(location)
-    }
-
     /// Expects that soon no task sleeps.
     package func expectNoSleepers(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("the clock is slept on until \(deadlines)", location) { deadlines.isEmpty }
@@ -100,9 +94,7 @@ package func inCancelledTask<Answer: Sendable>(
 package final class Released: Sendable {
     private let body: @Sendable () -> Void
 
-    package init(_ body: @escaping @Sendable () -> Void) {
-        self.body = body
-    }
+    package init(_ body: @escaping @Sendable () -> Void = {}) { self.body = body }
 
     deinit { body() }
 

@@ -1,21 +1,16 @@
 import Foundation
 
 /// What happened, in the order in which it happened, written from any thread.
-package final class EventLog: @unchecked Sendable {
-    private let lock = NSLock()
-    private var entries: [String] = []
+package final class EventLog: Sendable {
+    private let entries = Shared<[String]>([])
 
     package init() {}
 
-    package func add(_ event: String) {
-        lock.withLock { entries.append(event) }
-    }
+    package func add(_ event: String) { entries.change { $0.append(event) } }
 
-    package var events: [String] { lock.withLock { entries } }
+    package var events: [String] { entries.value }
 
-    package func count(of event: String) -> Int {
-        events.count { $0 == event }
-    }
+    package func count(of event: String) -> Int { events.count { $0 == event } }
 }
 
 /// A value that several threads read and change.

@@ -6,10 +6,7 @@ import OperationKit
 package final class ForeignOperation: Operation, @unchecked Sendable {
     package typealias Work = @Sendable (ForeignOperation) -> Void
 
-    private let lock = NSLock()
-    private var executing = false
-    private var finished = false
-    private var mayStart: Bool
+    private let state: Shared<(executing: Bool, finished: Bool, mayStart: Bool)>
     private let endsInCancel: Bool
     private let willFinish: @Sendable () -> Void
     private let didCancel: @Sendable () -> Void
@@ -22,7 +19,7 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
         willFinish: @escaping @Sendable () -> Void = {}, didCancel: @escaping @Sendable () -> Void = {},
         _ work: @escaping Work
     ) {
-        mayStart = isReady
+        state = Shared((false, false, isReady))
         self.endsInCancel = endsInCancel
         self.willFinish = willFinish
         self.didCancel = didCancel
@@ -31,24 +28,24 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
         self.name = name
     }
 
-    package override var isReady: Bool { super.isReady && lock.withLock { mayStart } }
+    package override var isReady: Bool { super.isReady && state.value.mayStart }
 
     package func becomeReady(announces: Bool = true) {
         willChangeValue(forKey: "isReady")
-        lock.withLock { mayStart = true }
+        state.change { $0.mayStart = true }
         if announces { didChangeValue(forKey: "isReady") }
     }
 
     package override var isAsynchronous: Bool { true }
-    package override var isExecuting: Bool { lock.withLock { executing } }
-    package override var isFinished: Bool { lock.withLock { finished } }
+    package override var isExecuting: Bool { state.value.executing }
+    package override var isFinished: Bool { state.value.finished }
 
     package override func start() {
         if isCancelled, !endsInCancel { return finish() }
         willChangeValue(forKey: "isExecuting")
-        let begins = lock.withLock {
-            executing = !finished
-            return executing
+        let begins = state.change { state in
+            state.executing = !state.finished
+            return state.executing
         }
         didChangeValue(forKey: "isExecuting")
         if begins { work(self) }
@@ -65,10 +62,9 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
         willFinish()
         willChangeValue(forKey: "isExecuting")
         willChangeValue(forKey: "isFinished")
-        let isFirst = lock.withLock {
-            executing = false
-            defer { finished = true }
-            return !finished
+        let isFirst = state.change { state in
+            defer { (state.executing, state.finished) = (false, true) }
+            return !state.finished
         }
         didChangeValue(forKey: "isExecuting")
         if isFirst { didChangeValue(forKey: "isFinished") }
@@ -77,8 +73,7 @@ package final class ForeignOperation: Operation, @unchecked Sendable {
 
 /// A synchronous operation that is ready when it is told to be.
 package final class GatedReadyOperation: Operation, @unchecked Sendable {
-    private let lock = NSLock()
-    private var mayRun = false
+    private let mayRun = Shared(false)
     private let work: @Sendable () -> Void
 
     package init(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) {
@@ -87,11 +82,11 @@ package final class GatedReadyOperation: Operation, @unchecked Sendable {
         self.name = name
     }
 
-    package override var isReady: Bool { super.isReady && (isCancelled || lock.withLock { mayRun }) }
+    package override var isReady: Bool { super.isReady && (isCancelled || mayRun.value) }
 
     package func becomeReady() {
         willChangeValue(forKey: "isReady")
-        lock.withLock { mayRun = true }
+        mayRun.value = true
         didChangeValue(forKey: "isReady")
     }
 
@@ -104,6 +99,12 @@ package enum ChildKind: CaseIterable, Sendable {
 
     /// An operation that runs `work` and then finishes.
     package func make(_ name: String? = nil, _ work: @escaping @Sendable () -> Void) -> Operation {
+        let hop = { @Sendable (finish: @escaping @Sendable () -> Void) in
+            elsewhere {
+                work()
+                finish()
+            }
+        }
         let operation: Operation =
             switch self {
             case .block: BlockOperation(block: work)
@@ -113,20 +114,8 @@ package enum ChildKind: CaseIterable, Sendable {
                     work()
                     $0.finish()
                 }
-            case .hopping:
-                ScriptedOperation { operation in
-                    elsewhere {
-                        work()
-                        operation.finish()
-                    }
-                }
-            case .foreign:
-                ForeignOperation { operation in
-                    elsewhere {
-                        work()
-                        operation.finish()
-                    }
-                }
+            case .hopping: ScriptedOperation { operation in hop { operation.finish() } }
+            case .foreign: ForeignOperation { operation in hop { operation.finish() } }
             case .compound: CompoundOperation(operations: [BlockOperation(block: work)])
             }
         operation.name = name

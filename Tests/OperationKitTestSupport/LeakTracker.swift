@@ -3,14 +3,13 @@ import Foundation
 package import Testing
 
 /// Knows objects without keeping them alive, and expects at the end of a test that all of them are gone.
-package final class LeakTracker: @unchecked Sendable {
+package final class LeakTracker: Sendable {
     private struct Entry {
         weak var object: AnyObject?
         let label: String
     }
 
-    private let lock = NSLock()
-    private var entries: [Entry] = []
+    private let entries = Shared<[Entry]>([])
 
     package init() {}
 
@@ -18,32 +17,23 @@ package final class LeakTracker: @unchecked Sendable {
     @discardableResult
     package func track<Object: AnyObject>(_ object: Object, _ label: String? = nil) -> Object {
         let entry = Entry(object: object, label: label ?? String(describing: Object.self))
-        lock.withLock { entries.append(entry) }
+        entries.change { $0.append(entry) }
         return object
     }
 
     /// An object to capture in a closure: it is gone when the closure is.
-    package func token(_ label: String) -> Token {
-        track(Token(), label)
-    }
+    package func token(_ label: String) -> Token { track(Token(), label) }
+
+    package typealias Token = Released
 
     /// What is still alive.
-    package var alive: [String] {
-        lock.withLock { entries.filter { $0.object != nil } }.map(\.label)
-    }
+    package var alive: [String] { entries.value.filter { $0.object != nil }.map(\.label) }
 
     /// Waits until everything is gone. Foundation lets go of an operation some time after its end, on another thread,
     /// so this hands the processor to other threads again and again, up to a deadline.
     package func expectAllReleased(_ location: SourceLocation = #_sourceLocation) async {
         await eventually("still alive: \(alive)", location) { self.alive.isEmpty }
-        lock.withLock { entries.removeAll() }
-    }
-
-    package final class Token: Sendable {
-        package init() {}
-
-        /// To be called in a closure that has to hold the token.
-        package func use() {}
+        entries.value = []
     }
 }
 

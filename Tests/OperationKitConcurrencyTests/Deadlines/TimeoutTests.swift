@@ -37,7 +37,8 @@ import OperationKitTestSupport
         clock.advance(by: .seconds(10))
         #expect(operation.error == nil && !operation.isCancelled)
         leaks.track(limited()).start()
-        await clock.expectNothingLeft(leaks)
+        await clock.expectNoSleepers()
+        await leaks.expectAllReleased()
     }
 
     @Test(
