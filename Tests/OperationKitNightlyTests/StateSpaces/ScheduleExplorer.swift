@@ -7,6 +7,58 @@ import OperationKitTestSupport
 /// Each step does what ``ChildStateMachine`` does in one event. All that the test knows of ``ReadinessStateMachine``'s parts is in
 /// the files of this type.
 struct ScheduleExplorer {
+    /// What other threads may do, and how often.
+    struct Budget: Hashable {
+        var additions = 0
+        var limits: [Int] = []
+        var suspensions = 0
+        var releases = 0
+        var cancellations = 0
+        var takenBack = 0
+        /// Whether the external dependency may become a child.
+        var adoptions = 0
+        /// How many ends of children are reported as progress before they count.
+        var reports = 0
+    }
+
+    /// What the external dependency is called among those that a child waits for.
+    static let external = -1
+
+    enum Stage: Int, Hashable {
+        case added, waiting
+        /// A worker is inside `start()`, or has been and knows that the child has not ended.
+        case starting, watched
+        /// It has ended before its worker could say that it goes on.
+        case watchedEnded
+        case alone, queued, ended
+
+        var isStarted: Bool { self == .starting || self == .watched || self == .alone }
+        var isWorker: Bool { self == .starting || self == .watched || self == .watchedEnded }
+        var isOver: Bool { self == .ended || self == .watchedEnded }
+    }
+
+    struct Child: Hashable {
+        let slot: Int
+        var stage = Stage.added
+        var waitsFor: Set<Int> = []
+        var ignoresDependencies = false
+        /// Whether its end is being reported.
+        var isEnding = false
+        /// Whether it was given to the queue without a worker, which has not taken it yet.
+        var isHandedOver = false
+        /// Whether the queue, which it was handed, can start it.
+        var isReadyOnQueue = true
+
+        var mayBeEnding: Bool { (stage.isStarted || stage == .queued) && !isEnding }
+    }
+
+    enum Step {
+        case begin, cancelling, cancelled, limit(Int), suspend, resume, workerComes, externalEnds, externalJoins
+        case add(dependsOn: Int?), registered(Int), takeBack(Int), release(Int), isFinished(Int)
+        case isWatched(Int), goesOn(Int, isLast: Bool), ending(Int), ends(Int), hasEnded(Int, isLast: Bool)
+        case handedToQueue(Int, isLast: Bool), handedBack(Int), waitsOnQueue(Int)
+    }
+
     var readiness: ReadinessStateMachine
     var children: [Child] = []
     var budget: Budget
@@ -26,22 +78,20 @@ struct ScheduleExplorer {
         readiness = ReadinessStateMachine(limit: limit, keepsOrder: keepsOrder)
         self.keepsOrder = keepsOrder
         self.budget = budget
-        for _ in 0..<count { children.append(Child(slot: readiness.addedChild())) }
+        for _ in 0..<count { children.append(Child(slot: readiness.table.insert(.placeholder))) }
         for (child, other) in dependencies { children[child].waitsFor.insert(other) }
         connect()
     }
 
     /// Tells the state machine which child waits for which.
     private mutating func connect() {
-        if children.contains(where: { $0.stage != .ended && $0.waitsFor.contains(ScheduleExplorer.external) }) {
+        if children.contains(where: { $0.stage != .ended && $0.waitsFor.contains(Self.external) }) {
             externalSlot = readiness.table.insertExternal()
         }
         for child in children where child.stage != .ended {
             for other in child.waitsFor.sorted() {
-                guard let slot = other == ScheduleExplorer.external ? externalSlot : children[other].slot else {
-                    continue
-                }
-                readiness.table.addDependency(of: child.slot, on: slot)
+                let slot = other == Self.external ? externalSlot : children[other].slot
+                if let slot { readiness.table.addDependency(of: child.slot, on: slot) }
             }
         }
     }
@@ -61,7 +111,7 @@ extension ScheduleExplorer {
             var explorer = self
             explorer.steps.append(step)
             explorer.take(step)
-            explorer.check()
+            explorer.violation = explorer.violation ?? explorer.problem
             return explorer
         }
     }
@@ -76,12 +126,9 @@ extension ScheduleExplorer {
         if readiness.places.isSuspended, !hasEnded { steps.append(.resume) }
         steps += budget.limits.map { .limit($0) }
         if readiness.places.limit == 0, budget.limits.isEmpty, !hasEnded { steps.append(.limit(1)) }
-        let isOpen = !hasStarted || children.contains { $0.stage != .ended && $0.stage != .watchedEnded }
-        if budget.additions > 0, isOpen {
-            steps.append(.add(dependsOn: nil))
-            steps += children.indices.filter { children[$0].stage != .ended && children[$0].stage != .watchedEnded }.map
-            { .add(dependsOn: $0) }
-        }
+        let open = children.indices.filter { !children[$0].stage.isOver }
+        let isOpen = !hasStarted || !open.isEmpty
+        if budget.additions > 0, isOpen { steps += [.add(dependsOn: nil)] + open.map { .add(dependsOn: $0) } }
         if externalSlot != nil {
             steps.append(.externalEnds)
             if budget.adoptions > 0, isOpen { steps.append(.externalJoins) }
@@ -94,11 +141,9 @@ extension ScheduleExplorer {
             if mayBeReleased, child.stage == .added || child.stage == .waiting { steps.append(.release(index)) }
             switch child.stage {
             case .added:
-                if hasStarted { steps.append(.registered(index)) }
-                if hasStarted, budget.takenBack > 0, child.waitsFor.isEmpty, index == children.count - 1 {
-                    steps.append(.takeBack(index))
-                }
-                if !hasStarted { steps.append(.isFinished(index)) }
+                steps.append(hasStarted ? .registered(index) : .isFinished(index))
+                let isLast = index == children.count - 1
+                if hasStarted, budget.takenBack > 0, child.waitsFor.isEmpty, isLast { steps.append(.takeBack(index)) }
             case .starting:
                 if !child.isEnding {
                     steps += [
@@ -170,13 +215,13 @@ extension ScheduleExplorer {
         case .externalEnds:
             if let slot = externalSlot { readiness.externalEnded(slot) }
             externalSlot = nil
-            for index in children.indices { children[index].waitsFor.remove(ScheduleExplorer.external) }
+            for index in children.indices { children[index].waitsFor.remove(Self.external) }
         case .externalJoins:
             budget.adoptions -= 1
             guard let slot = externalSlot else { return }
             externalSlot = nil
             readiness.adopted(slot, .placeholder)
-            for index in children.indices where children[index].waitsFor.remove(ScheduleExplorer.external) != nil {
+            for index in children.indices where children[index].waitsFor.remove(Self.external) != nil {
                 children[index].waitsFor.insert(children.count)
             }
             children.append(Child(slot: slot))
@@ -271,7 +316,7 @@ extension ScheduleExplorer {
         readiness.ended(children[index].slot)
         children[index].stage = .ended
         for other in children.indices { children[other].waitsFor.remove(index) }
-        if children[index].waitsFor.remove(ScheduleExplorer.external) != nil { stopWaiting() }
+        if children[index].waitsFor.remove(Self.external) != nil { stopWaiting() }
     }
 
     /// A child has ended, though the external dependency has not.
@@ -281,7 +326,7 @@ extension ScheduleExplorer {
         externalSlot = nil
     }
 
-    var waitingForExternal: Int { children.count { $0.waitsFor.contains(ScheduleExplorer.external) } }
+    var waitingForExternal: Int { children.count { $0.waitsFor.contains(Self.external) } }
 
     private mutating func takeNext(isLast: Bool, looksAtQueue: Bool = true) {
         if isLast || (looksAtQueue && !readiness.places.hasRoomForWorker) { return readiness.places.workerLeft() }
@@ -293,4 +338,9 @@ extension ScheduleExplorer {
         guard slot != nil, let expected else { return readiness.places.workerLeft() }
         children[expected].stage = .starting
     }
+}
+
+extension Operation {
+    /// Stands for every child: the state machine does not look at its operations.
+    static let placeholder = Operation()
 }

@@ -8,22 +8,18 @@ import OperationKitTestSupport
 @Suite("Ready readiness, orders of events", .serialized, .takesTurns, .hangGuard) struct ScheduleExplorerTests {
     struct Scene: CustomTestStringConvertible, Sendable {
         let testDescription: String
-        let children: Int
-        var dependencies: [(Int, Int)] = []
-        let limit: Int
-        let keepsOrder: Bool
-        let budget: ScheduleExplorer.Budget
+        let make: @Sendable () -> ScheduleExplorer
 
         init(
             _ name: String, children: Int, _ dependencies: [(Int, Int)] = [], limit: Int, keepsOrder: Bool = false,
             _ budget: ScheduleExplorer.Budget = .init()
         ) {
-            self.keepsOrder = keepsOrder
             testDescription = "\(name), limit \(limit)"
-            self.children = children
-            self.dependencies = dependencies
-            self.limit = limit
-            self.budget = budget
+            make = {
+                ScheduleExplorer(
+                    children: children, dependencies: dependencies, limit: limit, keepsOrder: keepsOrder,
+                    budget: budget)
+            }
         }
     }
 
@@ -67,9 +63,7 @@ import OperationKitTestSupport
     private static func failure(in scene: Scene, seed: UInt64) -> String? {
         let most = TestExtent.choose(60, long: Int.max)
         var random = SplitMix64(seed: seed)
-        let first = ScheduleExplorer(
-            children: scene.children, dependencies: scene.dependencies, limit: scene.limit,
-            keepsOrder: scene.keepsOrder, budget: scene.budget)
+        let first = scene.make()
         var numbers: [[Int]: Int] = [first.identity: 0]
         var explorers = [first]
         var leadHere: [[Int]] = [[]]
