@@ -5,8 +5,6 @@ import OperationKitTestSupport
 /// Which virtual thread goes on, at every place of a run, and what comes after that run.
 struct Choices {
     enum Extent {
-        /// Every order there is.
-        case everything
         /// Every order in which at most so many virtual threads lose the processor though they could go on. Most
         /// mistakes show with two.
         case preemptions(Int)
@@ -14,14 +12,16 @@ struct Choices {
         /// though they could go on.
         case samples(Int, seed: UInt64, preemptions: Int = .max)
 
+        /// Every order there is.
+        static let everything = Extent.preemptions(.max)
+
         /// In the short extent of a test run, a sample of the orders instead of all of them.
         func bounded(seed: UInt64) -> Extent {
             let count = TestExtent.choose(6, long: .max)
             return switch self {
-            case .everything where count < .max: .samples(count, seed: seed)
             case .preemptions(let most) where count < .max: .samples(count, seed: seed, preemptions: most)
             case .samples(let own, let seed, let most): .samples(min(own, count), seed: seed, preemptions: most)
-            case .everything, .preemptions: self
+            case .preemptions: self
             }
         }
     }
@@ -53,36 +53,32 @@ struct Choices {
     ///   - firstGoesOn: Whether the first one is the virtual thread that is at work, so that any other is a preemption.
     /// - Returns: The index of the chosen one.
     mutating func choose(of count: Int, firstGoesOn: Bool) -> Int {
-        if case .samples(_, _, let most) = extent { return sample(of: count, firstGoesOn: firstGoesOn, most) }
-        if case .preemptions(let most) = extent, firstGoesOn, preemptions == most { return 0 }
-        if count == 1 { return 0 }
-        if position == path.count { path.append((0, count)) }
-        if path[position].count != count { areContradictory = true }
-        let taken = min(path[position].taken, count - 1)
-        position += 1
+        let taken: Int
+        switch extent {
+        case .preemptions(let most): taken = count == 1 || firstGoesOn && preemptions == most ? 0 : next(of: count)
+        case .samples(_, _, let most):
+            // Where preemptions are few, they are spread over the run.
+            let isSpared = firstGoesOn && most < .max && (preemptions == most || random.next() % 12 != 0)
+            taken = isSpared ? 0 : Int(random.next() % UInt64(count))
+        }
         if firstGoesOn, taken > 0 { preemptions += 1 }
         return taken
     }
 
-    /// Chooses one of several at random. Where preemptions are few, they are spread over the run.
-    private mutating func sample(of count: Int, firstGoesOn: Bool, _ most: Int) -> Int {
-        if firstGoesOn, most < .max, preemptions == most || random.next() % 12 != 0 { return 0 }
-        let taken = Int(random.next() % UInt64(count))
-        if firstGoesOn, taken > 0 { preemptions += 1 }
-        return taken
+    /// The next choice on the path, which is the first one where no run has been.
+    private mutating func next(of count: Int) -> Int {
+        if position == path.count { path.append((0, count)) }
+        if path[position].count != count { areContradictory = true }
+        defer { position += 1 }
+        return min(path[position].taken, count - 1)
     }
 
     /// Goes on to the next run, depth first.
     ///
     /// - Returns: Whether there is one.
     mutating func advance() -> Bool {
-        if case .samples(let count, _, _) = extent {
-            samples += 1
-            preemptions = 0
-            return samples < count
-        }
-        position = 0
-        preemptions = 0
+        (position, preemptions, samples) = (0, 0, samples + 1)
+        if case .samples(let count, _, _) = extent { return samples < count }
         while let (taken, count) = path.popLast() {
             if taken + 1 == count { continue }
             path.append((taken + 1, count))

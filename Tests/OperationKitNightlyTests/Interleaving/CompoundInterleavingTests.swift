@@ -130,9 +130,29 @@ import OperationKitTestSupport
             }
         }
 
+    private static let progress: [Scene<Subject>] = [
+        ("A report against the end of its child", [Role("report") { $0.report(0) }, end]),
+        ("A report against the failure of its child", [Role("report") { $0.report(0) }, fail]),
+        (
+            "A report against an addition",
+            [
+                Role("report and end") {
+                    $0.report(0)
+                    $0.end(0)
+                }, Role("add") { $0.add($0.late) },
+            ]
+        ),
+    ].map { title, roles in
+        Scene(title, roles) {
+            let subject = Subject(children: 2, held: [0, 1], isProgressObserved: true)
+            subject.start()
+            return subject
+        }
+    }
+
     @Test(
-        "A compound ends once, after its children, none of which is forgotten, left out, or begun too late",
-        arguments: cancellations + additions + limits + requirements)
+        "A compound ends once, after its children, of which none is forgotten or begun too late, and all work is counted",
+        arguments: cancellations + additions + limits + requirements + progress)
     private func everyScene(scene: Scene<Subject>) async { await scene.expectNoProblems(samples: (60, 30)) }
 
     // MARK: - Children with a state of their own

@@ -16,6 +16,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     let outer = ScriptedOperation.idle("outer")
     /// A compound whose only child is the one under test.
     let around: CompoundOperation?
+    private let progress: Progress?
 
     /// Whether the children that are not ready by themselves are.
     private let isOpen = Shared(false)
@@ -41,6 +42,9 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         var isGiven = false
         /// The limit that was there from the beginning, as long as it is not changed.
         var limit: Int
+        /// Those that have done half of their work.
+        var halfDone: Set<String> = []
+        var lastFraction = 0.0
     }
 
     private let record: Shared<Record>
@@ -61,18 +65,15 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     ///   - policy: The failure policy.
     ///   - isNested: Whether the compound is the only child of another one.
     ///   - holdsLate: Whether the child that the test adds does not end by itself either.
+    ///   - isProgressObserved: Whether the progress of the compound is watched.
     ///   - work: What the children do.
     init(
         children count: Int, held: Set<Int> = [], unready: Set<Int> = [], dependencies: [(Int, Int)] = [],
-        requirements: [(Int, Int)] = [], limit: Int = -1,
-        policy: FailurePolicy = .continueAll, isNested: Bool = false, holdsLate: Bool = false,
-        work: @escaping Work = { _ in }
+        requirements: [(Int, Int)] = [], limit: Int = -1, policy: FailurePolicy = .continueAll, isNested: Bool = false,
+        holdsLate: Bool = false, isProgressObserved: Bool = false, work: @escaping Work = { _ in }
     ) {
         let record = Shared(Record(limit: limit))
-        self.record = record
-        self.held = held
-        self.holdsLate = holdsLate
-        self.work = work
+        (self.record, self.held, self.holdsLate, self.work) = (record, held, holdsLate, work)
         let isOpen = isOpen
         let children = (0..<count).map {
             CompoundSubject.child(
@@ -90,24 +91,26 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         record.note { $0.all = children }
         for object in children + [outer, late] { VirtualThread.expectRelease(of: object, object.displayName) }
         if let around { VirtualThread.expectRelease(of: around, "around") }
-        ending = Ending(of: compound, "compound")
+        progress = isProgressObserved ? compound.progress : nil
+        ending = Ending(of: compound, "compound") { [unowned compound, progress] in
+            let fraction = compound.error == nil ? progress?.fractionCompleted ?? 1 : 1
+            return fraction == 1 ? [] : ["completed at \(fraction)"]
+        }
     }
 
     private static func child(
         _ name: String, isHeld: Bool, isOpen: Shared<Bool>? = nil, _ record: Shared<Record>, _ work: @escaping Work
     ) -> ScriptedOperation {
-        GatedOperation(
-            name, isOpen: isOpen,
+        let child = AskedAsyncOperation(
+            isReady: { $1 && (isOpen?.value != false || $0.isCancelled) },
             main: { operation in
                 let (all, limit) = (record.value.all, record.value.limit)
                 let working = VirtualThread.inOneStep { all.count(where: \.isExecuting) }
+                let open = VirtualThread.inOneStep { operation.dependencies.filter { !$0.isFinished } }
                 record.note {
                     $0.begun.append(name)
                     if $0.started?.contains(name) == false { $0.problems.append("\(name) began, though cancelled") }
                     if limit > 0, working > limit { $0.problems.append("\(working) are working") }
-                }
-                let open = VirtualThread.inOneStep { operation.dependencies.filter { !$0.isFinished } }
-                record.note {
                     if open.isEmpty || operation.isCancelled || $0.startedByHand.contains(name) { return }
                     $0.problems.append("\(name) began early")
                 }
@@ -115,6 +118,8 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
                 work(name)
                 if !isHeld { operation.finish() }
             })
+        child.name = name
+        return child
     }
 
     func end(_ child: Int, _ error: TestError? = nil) { end(children[child], error) }
@@ -122,6 +127,33 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
     func end(_ child: ScriptedOperation, _ error: TestError? = nil) {
         record.note { _ = $0.ended.insert(child.displayName) }
         child.finish(withError: error)
+        look()
+    }
+
+    /// A child has done half of its work.
+    func report(_ child: Int) {
+        let child = children[child]
+        VirtualThread.inOneStep { child.progress.totalUnitCount = 2 }
+        record.note { _ = $0.halfDone.insert(child.displayName) }
+        child.progress.completedUnitCount = 1
+        look()
+    }
+
+    /// Work that has not been done is not counted, and the fraction never falls.
+    private func look() {
+        guard let progress else { return }
+        VirtualThread.inOneStep {
+            let halfDone = record.value.halfDone
+            let done = (children + [late]).map { $0.hasOutcome ? 1 : halfDone.contains($0.displayName) ? 0.5 : 0 }
+            // The late one may be counted before its addition has returned.
+            let bounds = [done.count - 1, done.count].map { done.prefix($0).reduce(0, +) / Double($0) }
+            let fraction = progress.fractionCompleted
+            record.note {
+                if fraction > max(bounds[0], bounds[1]) + 1e-9 { $0.problems.append("\(fraction), not \(bounds)") }
+                if fraction < $0.lastFraction { $0.problems.append("\(fraction) after \($0.lastFraction)") }
+                $0.lastFraction = fraction
+            }
+        }
     }
 
     func finishFromOutside() {
@@ -202,6 +234,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
 
     /// What nothing holds back has ended by now.
     func endHeld() {
+        look()
         VirtualThread.inOneStep { lookForForgotten() }
         record.note { $0.limit = -1 }
         start()
@@ -252,6 +285,7 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
             problems.append("\(child.name ?? "") has not finished")
         }
         if Set(record.begun).count != record.begun.count { problems.append("begun: \(record.begun)") }
+        if let progress, progress.fractionCompleted != 1 { problems.append("\(progress.fractionCompleted) is done") }
         for child in children + added where compound.error == nil && !child.isCancelled {
             let name = child.name ?? ""
             if record.begun.contains(name) || record.ended.contains(name) || child.isBlocked { continue }
@@ -296,18 +330,6 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         }
         return problems
     }
-}
-
-/// An operation that is not ready before the test says so.
-private final class GatedOperation: ScriptedOperation, @unchecked Sendable {
-    private let isOpen: Shared<Bool>?
-
-    init(_ name: String, isOpen: Shared<Bool>?, main: @escaping Script) {
-        self.isOpen = isOpen
-        super.init(name, main: main)
-    }
-
-    override var isReady: Bool { super.isReady && (isOpen?.value != false || isCancelled) }
 }
 
 extension AsyncOperation {

@@ -38,21 +38,16 @@ func explore<Subject>(
     check: @escaping @Sendable (Subject, Interleaving) -> [String]
 ) async -> Exploration {
     await onThread {
-        let lanes = Lanes()
-        defer { lanes.close() }
         var choices = Choices(extent)
         var exploration = Exploration()
         repeat {
-            let interleaving = Interleaving(choices, grain: grain, lanes: lanes)
+            let interleaving = Interleaving(choices, grain: grain)
             var problems: [String]
             (choices, problems) = runOnce(interleaving, prepare: prepare, roles, check: check)
             exploration.count += 1
             if problems.isEmpty { problems = interleaving.leftBehind() }
-            if !problems.isEmpty {
-                exploration.failure = (problems, interleaving.trace)
-                break
-            }
-        } while choices.advance()
+            if !problems.isEmpty { exploration.failure = (problems, interleaving.trace) }
+        } while exploration.failure == nil && choices.advance()
         return exploration
     }
 }
@@ -64,9 +59,8 @@ private func runOnce<Subject>(
 ) -> (choices: Choices, problems: [String]) {
     let subject = interleaving.prepare { prepare(interleaving) }
     for role in roles { interleaving.add(role.name) { role.body(subject) } }
-    var (choices, problems) = interleaving.run()
-    if problems.isEmpty { problems = check(subject, interleaving) }
-    return (choices, problems)
+    let (choices, problems) = interleaving.run()
+    return (choices, problems.isEmpty ? check(subject, interleaving) : problems)
 }
 
 /// A subject that can bring a run to its end by itself, and tell what was wrong in it.
@@ -129,56 +123,50 @@ struct Scene<Subject: ExplorationSubject>: CustomTestStringConvertible, Sendable
         (testDescription, self.roles, self.make) = (title, roles, make)
     }
 
+    /// Expects that nothing is wrong in all orders with at most one preemption, or a sample of them in the short extent of
+    /// a test run, and in others at random.
+    ///
+    /// - Parameters:
+    ///   - limit: How many orders with at most one preemption are tried, at random, where all of them are too many.
+    ///   - samples: How many other orders are tried at random, and how many in the smallest steps.
+    ///   - location: Where a failure is reported.
     func expectNoProblems(
         atMost limit: Int = .max, samples: (regions: Int, everyPlace: Int),
         _ location: SourceLocation = #_sourceLocation
     ) async {
-        let make = make
-        await OperationKitNightlyTests.expectNoProblems(
-            testDescription, atMost: limit, samples: samples, { _ in make() }, roles, location)
+        let seed = Choices.seed()
+        let first = limit == .max ? Choices.Extent.preemptions(1) : .samples(limit, seed: seed, preemptions: 1)
+        await expectNoProblems(
+            in: [
+                (first, .regions), (.samples(samples.regions, seed: seed), .regions),
+                (.samples(samples.everyPlace, seed: seed), .everyPlace),
+            ], seed: seed, location)
     }
-}
 
-/// Expects that nothing is wrong in all orders with at most one preemption, or a sample of them in the short extent of
-/// a test run, and in others at random.
-///
-/// - Parameters:
-///   - title: What the explored threads do, for the report.
-///   - limit: How many orders with at most one preemption are tried, at random, where all of them are too many.
-///   - samples: How many other orders are tried at random, and how many in the smallest steps.
-///   - make: Makes the subject of a run.
-///   - roles: What the virtual threads do.
-///   - location: Where a failure is reported.
-func expectNoProblems<Subject: ExplorationSubject>(
-    _ title: String, atMost limit: Int = .max, samples: (regions: Int, everyPlace: Int),
-    _ make: @escaping @Sendable (Interleaving) -> Subject, _ roles: [Role<Subject>], _ location: SourceLocation
-) async {
-    let seed = Choices.seed()
-    var counts: [Int] = []
-    let extents: [(Choices.Extent, Interleaving.Grain)] = [
-        (limit == .max ? .preemptions(1) : .samples(limit, seed: seed, preemptions: 1), .regions),
-        (.samples(samples.regions, seed: seed), .regions),
-        (.samples(samples.everyPlace, seed: seed), .everyPlace),
-    ]
-    for (extent, grain) in extents {
-        let extent = extent.bounded(seed: seed)
-        let exploration = await explore(
-            extent, grain: grain,
-            prepare: { interleaving in
-                let subject = make(interleaving)
-                interleaving.add("last", .last) {
-                    subject.endHeld()
-                    interleaving.add("very last", .last) { subject.endAll() }
-                }
-                return subject
-            },
-            roles, check: { subject, _ in subject.problems() })
-        #expect(
-            exploration.failure == nil, "run \(exploration.count) of \(extent), seed \(seed)", sourceLocation: location)
-        counts.append(exploration.count)
+    /// Expects that nothing is wrong in any of some orders, or a sample of them in the short extent of a test run.
+    func expectNoProblems(
+        in extents: [(Choices.Extent, Interleaving.Grain)], seed: UInt64 = Choices.seed(),
+        _ location: SourceLocation = #_sourceLocation
+    ) async {
+        let make = make
+        for (extent, grain) in extents {
+            let extent = extent.bounded(seed: seed)
+            let exploration = await explore(
+                extent, grain: grain,
+                prepare: { interleaving in
+                    let subject = make()
+                    interleaving.add("last", .last) {
+                        subject.endHeld()
+                        interleaving.add("very last", .last) { subject.endAll() }
+                    }
+                    return subject
+                },
+                roles, check: { subject, _ in subject.problems() })
+            #expect(
+                exploration.failure == nil, "\(testDescription), run \(exploration.count) of \(extent), seed \(seed)",
+                sourceLocation: location)
+            TestExtent.report("Interleavings, \(testDescription): \(exploration.count) of \(extent)")
+        }
     }
-    TestExtent.report(
-        "Interleavings, \(title): \(counts[0]) with at most one preemption, \(counts[1] + counts[2]) of seed \(seed)"
-    )
 }
 #endif

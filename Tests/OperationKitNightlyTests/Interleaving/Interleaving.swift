@@ -30,15 +30,13 @@ final class Interleaving: @unchecked Sendable {
     }
 
     let grain: Grain
-    let lanes: Lanes
     /// What the run has to leave nothing of.
     let leaks = LeakTracker()
     private let state: Shared<State>
     private let over = DispatchSemaphore(value: 0)
 
-    init(_ choices: Choices, grain: Grain, lanes: Lanes) {
+    init(_ choices: Choices, grain: Grain) {
         self.grain = grain
-        self.lanes = lanes
         state = Shared(State(choices: choices))
     }
 

@@ -3,33 +3,26 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// An operation that releases a resource, and another one that requires it and is cancelled, finished or dropped, or has waited too long, meanwhile.
+/// An operation that releases a resource, and another one that requires it and is cancelled, finished or dropped, or has
+/// waited too long, meanwhile.
 @Suite("Interleavings of resources", .serialized, .takesTurns, .hangGuard) struct ResourceInterleavingTests {
-    private func tryOut(
-        _ kind: ResourceSubject.Kind, _ step: ResourceSubject.Step, isWaiting: Bool,
-        _ location: SourceLocation = #_sourceLocation
-    ) async {
-        var roles = [Role<ResourceSubject>("release") { $0.release() }]
-        if !isWaiting { roles.append(Role("request") { $0.request() }) }
-        if step != .none { roles.append(Role("\(step)") { $0.take(step) }) }
-        await expectNoProblems(
-            "\(kind) \(isWaiting ? "that waits" : "that requests") a resource, \(step)", samples: (100, 50),
-            { _ in ResourceSubject(kind, isWaiting: isWaiting) }, roles, location)
+    private static let scenes = ResourceSubject.Kind.allCases.flatMap { kind in
+        ResourceSubject.Step.allCases.flatMap { step in
+            [true, false].map { isWaiting in
+                let request = isWaiting ? [] : [Role<ResourceSubject>("request") { $0.request() }]
+                let steps = step == .none ? [] : [Role<ResourceSubject>("\(step)") { $0.take(step) }]
+                return Scene(
+                    "\(kind) \(isWaiting ? "that waits" : "that requests") a resource, \(step)",
+                    [Role("release") { $0.release() }] + request + steps
+                ) { ResourceSubject(kind, isWaiting: isWaiting) }
+            }
+        }
     }
 
     @Test(
-        "An operation that is granted while it is cancelled, finished or dropped, or its time expires, works or releases what it has",
-        arguments: ResourceSubject.Kind.allCases, ResourceSubject.Step.allCases)
-    private func grant(kind: ResourceSubject.Kind, step: ResourceSubject.Step) async {
-        await tryOut(kind, step, isWaiting: true)
-    }
-
-    @Test(
-        "An operation that requests what is released at this moment gets it, unless it is ended",
-        arguments: ResourceSubject.Kind.allCases, ResourceSubject.Step.allCases)
-    private func request(kind: ResourceSubject.Kind, step: ResourceSubject.Step) async {
-        await tryOut(kind, step, isWaiting: false)
-    }
+        "An operation that waits for what is released, or requests it, gets it, and works or releases it if it is ended",
+        arguments: scenes)
+    private func everyScene(scene: Scene<ResourceSubject>) async { await scene.expectNoProblems(samples: (100, 50)) }
 }
 
 private final class ResourceSubject: ExplorationSubject, @unchecked Sendable {

@@ -49,13 +49,6 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
         thread.step(label)
     }
 
-    /// Lets others go on until this holds.
-    static func wait(_ label: String = "waits", until condition: @escaping () -> Bool) {
-        guard let thread = current, thread.holdsNoLock(at: label) else { return }
-        thread.status = .waiting(until: condition)
-        thread.step(label)
-    }
-
     /// Runs a call as one step that holds a lock of the runtime. Nothing of a user's may be called in it.
     static func withRuntimeLock(_ body: () -> Void) {
         current?.locks += 1
@@ -87,33 +80,33 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
 
     func reached(_ place: SchedulingProbe.Place) {
         switch place {
-        case .willChange(let operation, let key):
-            interleaving.announced(.init(operation: ObjectIdentifier(operation), thread: name, text: "will \(key)"))
-            if locks > 0 { interleaving.found("will \(key) with the lock held") }
-        case .didChange(let operation, let key):
-            interleaving.announced(.init(operation: ObjectIdentifier(operation), thread: name, text: "did \(key)"))
-            if locks > 0 { interleaving.found("did \(key) with the lock held") }
-        case .handlerBegan: locks += 1
-        case .handlerEnded: locks -= 1
-        case .locking, .unlocked, .told: break
-        }
-        switch place {
         case .locking where isOneStep == 0:
             if locks == 0 { step("locks") }
             locks += 1
         case .unlocked where isOneStep == 0:
             locks -= 1
-            if locks == 0, interleaving.grain == .everyPlace { step("unlocked") }
-        case .willChange(_, let key):
-            if isOneStep == 0, interleaving.grain == .everyPlace { step("will \(key)") }
-        case .didChange(_, let key):
-            if isOneStep == 0, interleaving.grain == .everyPlace { step("did \(key)") }
+            if locks == 0 { smallStep("unlocked") }
+        case .willChange(let operation, let key): announce("will \(key)", of: operation)
+        case .didChange(let operation, let key):
+            announce("did \(key)", of: operation)
             isOneStep += 1
         case .told:
             isOneStep -= 1
-            if isOneStep == 0, interleaving.grain == .everyPlace { step("told") }
-        case .locking, .unlocked, .handlerBegan, .handlerEnded: break
+            smallStep("told")
+        case .handlerBegan: locks += 1
+        case .handlerEnded: locks -= 1
+        case .locking, .unlocked: break
         }
+    }
+
+    private func announce(_ text: String, of operation: Operation) {
+        interleaving.announced(.init(operation: ObjectIdentifier(operation), thread: name, text: text))
+        if locks > 0 { interleaving.found("\(text) with the lock held") }
+        smallStep(text)
+    }
+
+    private func smallStep(_ label: String) {
+        if isOneStep == 0, interleaving.grain == .everyPlace { step(label) }
     }
 
     func makeQueue() -> CompositeQueue { interleaving.leaks.track(VirtualThreadQueue(interleaving), "a private queue") }
@@ -144,53 +137,13 @@ final class VirtualThread: SchedulingProbe.Observer, @unchecked Sendable {
             turn.signal()
         } else {
             hasBegun = true
-            interleaving.lanes.run { [self] lane in
+            // Dispatch uses threads again, and no other code those of this quality of service: it gets one immediately.
+            DispatchQueue(label: name, qos: .userInteractive).async { [self] in
                 SchedulingProbe.observed(by: self, body)
                 status = .ended
-                let next = interleaving.next(after: self)
-                interleaving.lanes.isFree(lane)
-                interleaving.leave(to: next)
+                interleaving.leave(to: interleaving.next(after: self))
             }
         }
-    }
-}
-
-/// Threads that are used again, because a run is shorter than the making of one.
-final class Lanes: @unchecked Sendable {
-    final class Lane: @unchecked Sendable {
-        private let semaphore = DispatchSemaphore(value: 0)
-        private var work: ((Lane) -> Void)?
-
-        init() {
-            Thread { [self] in
-                while true {
-                    semaphore.wait()
-                    guard let work else { return }
-                    self.work = nil
-                    work(self)
-                }
-            }.start()
-        }
-
-        func run(_ work: ((Lane) -> Void)?) {
-            self.work = work
-            semaphore.signal()
-        }
-    }
-
-    private let free = Shared<[Lane]>([])
-
-    func run(_ work: @escaping (Lane) -> Void) {
-        (free.change { $0.popLast() } ?? Lane()).run(work)
-    }
-
-    func isFree(_ lane: Lane) {
-        free.change { $0.append(lane) }
-    }
-
-    /// Ends the threads that have nothing to do.
-    func close() {
-        for lane in free.value { lane.run(nil) }
     }
 }
 #endif
