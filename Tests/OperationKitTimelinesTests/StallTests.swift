@@ -8,8 +8,7 @@ import OperationKitTestSupport
 
     @Test("An operation that executes for longer than the time is reported once, with its name and its type")
     func reportedOnce() async throws {
-        let upload = stalls.watch(ScriptedOperation.idle("upload"))
-        upload.start()
+        let upload = stalls.start(ScriptedOperation.idle("upload"))
         let report = try #require(await stalls.report())
         let origin = report.origin.map { " It was started on \($0)." } ?? ""
         let sentence = "OperationKit: “upload” (ScriptedOperation) has not finished 30 s after its start: executing."
@@ -55,8 +54,7 @@ import OperationKitTestSupport
 
     @Test("Operations that start all the time put off no report, and no look follows the end of all others")
     func looks() async {
-        let upload = stalls.watch(ScriptedOperation.idle("upload"))
-        upload.start()
+        let upload = stalls.start(ScriptedOperation.idle("upload"))
         await eventually("it is not reported") {
             stalls.watch(ScriptedOperation("one")).start()
             stalls.clock.advance(by: StalledOperations.interval / 2)
@@ -68,9 +66,8 @@ import OperationKitTestSupport
 
     @Test("The report of a composite without children says what it waits for") func betweenAttempts() async throws {
         let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(300)), jitter: .none)
-        let load = stalls.watch(
+        let load = stalls.start(
             RetryOperation(policy, name: "load") { _ in ThrowingBlockOperation { throw TestError.first } })
-        load.start()
         await eventually("it does not wait") { load.debugDescription.contains("begins in") }
         let report = try #require(await stalls.report())
         #expect(report.description.contains("attempt 2 of 2 begins in"))
@@ -84,8 +81,7 @@ import OperationKitTestSupport
         let upload = ScriptedOperation("upload")
         upload.addDependency(login)
         let inner = CompoundOperation(name: "inner", operations: [login, upload])
-        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [inner]))
-        compound.start()
+        let compound = stalls.start(CompoundOperation(name: "Sync", operations: [inner]))
         await stalls.watched(3)
         let report = try #require(await stalls.report())
         #expect(
@@ -106,8 +102,7 @@ import OperationKitTestSupport
     @Test("Of children that stall together the first has the tree of their composite in its report")
     func together() async throws {
         let children = (0..<2).map { _ in ScriptedOperation.idle("a\nb\u{1b}") }
-        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: children))
-        compound.start()
+        let compound = stalls.start(CompoundOperation(name: "Sync", operations: children))
         await stalls.watched(3)
         await stalls.pass { stalls.names.count == 2 }
         let texts = stalls.reports.value.map(StalledOperations.text)
@@ -122,9 +117,7 @@ import OperationKitTestSupport
         async throws
     {
         let children = (0..<4).map { ScriptedOperation.idle("child \($0)") }
-        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 1)
-        stalls.watch(compound)
-        compound.start()
+        let compound = stalls.start(CompoundOperation(operations: children, maxConcurrentOperationCount: 1))
         for child in children {
             await eventually("\(child.displayName) has not started") { child.isAtWork }
             await stalls.clock.sleepers()
@@ -139,8 +132,7 @@ import OperationKitTestSupport
         let first = ScriptedOperation.idle("first")
         let second = ScriptedOperation("second")
         second.addDependency(first)
-        let compound = stalls.watch(CompoundOperation(name: "Sync", operations: [first, second]))
-        compound.start()
+        let compound = stalls.start(CompoundOperation(name: "Sync", operations: [first, second]))
         await stalls.watched(2)
         for _ in 0..<13 { await stalls.clock.pass(StalledOperations.interval) }
         // The last look is over, and the next one finds the end.

@@ -28,6 +28,12 @@ final class StalledOperations: Sendable {
         return operation
     }
 
+    /// Watches an operation, and starts it.
+    func start<Watched: AsyncOperation>(_ operation: Watched) -> Watched {
+        watch(operation).start()
+        return operation
+    }
+
     /// Waits until the watcher has been told of so many operations, which another thread may do.
     func watched(_ count: Int, _ location: SourceLocation = #_sourceLocation) async {
         await eventually("\(watcher.count) are watched", location) { watcher.count == count }

@@ -72,32 +72,25 @@ import FoundationXML
         .child(1, "first", (0, 1)) { $0.parent = nil }, .child(2, "second", (1, 3), after: [1]) { $0.parent = nil },
     ])
 
-    @Test("A slice that would end after the one around it is in another lane, or ends with it") func lateEnds() throws {
-        let slices = try trace(
-            OperationTimeline(entries: [
-                Entry(
-                    id: OperationID(1), name: "outer", started: .zero, finished: .seconds(2),
-                    waits: [.init(reason: "wait", from: .seconds(1), to: .seconds(4))], outcome: .success,
-                    isComposite: true),
-                .child(2, "late", (1_000, 3_000)),
-            ])
-        ).filter { $0.ph == "X" }
+    @Test("A slice that would end after the one around it is in another lane, or ends with it; a sleep is an instant")
+    func lateEnds() throws {
+        func events(_ wait: String, to end: Int) throws -> [TraceEvent] {
+            try trace(
+                OperationTimeline(entries: [
+                    Entry(
+                        id: OperationID(1), name: "outer", started: .zero, finished: .seconds(2),
+                        waits: [.init(reason: wait, from: .seconds(1), to: .seconds(end))], outcome: .success,
+                        isComposite: true),
+                    .child(2, "late", (1_000, 3_000)),
+                ]))
+        }
+        let slices = try events("wait", to: 4).filter { $0.ph == "X" }
         #expect(slices.map(\.name) == ["outer", "wait", "late"] && slices.map(\.tid) == [1, 1, 2])
         #expect(slices[1].end == slices[0].end)
-    }
-
-    @Test("A sleep is an instant: in the lane of the workflow, children may begin before its end, and end after it")
-    func sleep() throws {
-        let events = try trace(
-            OperationTimeline(entries: [
-                Entry(
-                    id: OperationID(1), name: "outer", running: .zero, finished: .seconds(4),
-                    waits: [.init(reason: "sleeping for 2 s", from: .zero, to: .seconds(2))], outcome: .success,
-                    isComposite: true),
-                .child(2, "child", (1_000, 3_000)),
-            ]))
-        #expect(events.filter { $0.ph == "X" }.map(\.name) == ["outer", "child"])
-        #expect(events.filter { $0.ph == "i" }.map(\.name) == ["sleeping for 2 s"])
+        // In the lane of a workflow, children may begin before the end of its sleep, and end after it.
+        let asleep = try events("sleeping for 1 s", to: 2)
+        #expect(asleep.filter { $0.ph == "X" }.map(\.name) == ["outer", "late"])
+        #expect(asleep.filter { $0.ph == "i" }.map(\.name) == ["sleeping for 1 s"])
     }
 
     // MARK: - Hostile text

@@ -12,11 +12,17 @@ import OperationKitTestSupport
         try #require(recorder.timeline[operation.observationID])
     }
 
+    /// Runs an operation that is recorded, until its end is, of which another thread may be telling the recorder.
+    private func run(_ operation: AsyncOperation) async {
+        operation.addObserver(recorder)
+        try? await OperationQueue().run(operation)
+        await eventually("the end is not recorded") { recorder.timeline[operation.observationID]?.outcome != nil }
+    }
+
     @Test("A composite is recorded with its children, their dependencies, times and ends") func composite() async throws
     {
-        let (first, second) = (
-            ScriptedOperation("first"), ScriptedOperation("second") { $0.finish(withError: TestError.first) }
-        )
+        let first = ScriptedOperation("first")
+        let second = ScriptedOperation("second") { $0.finish(withError: TestError.first) }
         second.addDependency(first)
         let compound = CompoundOperation(name: "all", maxConcurrentOperationCount: 2)
         compound.addObserver(recorder)
@@ -33,8 +39,7 @@ import OperationKitTestSupport
         if case .failed = all.outcome {} else { Issue.record("\(String(describing: all.outcome))") }
         let times = [
             one.added, two.added, all.started, all.running, one.started, one.running, one.finished, two.started,
-            two.running,
-            two.finished, all.finished,
+            two.running, two.finished, all.finished,
         ].map { $0 ?? .longest }
         #expect(times == times.sorted() && times[0] == .zero && timeline.duration == times.last)
         // Rounded to a millisecond.
@@ -127,8 +132,7 @@ import OperationKitTestSupport
         let (all, one) = (try entry(workflow), try entry(child))
         #expect(try #require(all.running) <= #require(one.started) && all.waits.count == 1 && all.limit == 1)
         let gathered = [IOBlockOperation<Void, Int> { _ in 1 }].gathered(maxConcurrentOperationCount: 3)
-        gathered.addObserver(recorder)
-        _ = try await OperationQueue().run(gathered)
+        await run(gathered)
         #expect(try entry(gathered).limit == 3 && entry(child).limit == nil)
     }
 
@@ -169,9 +173,7 @@ import OperationKitTestSupport
             try compound.addOperation(next)
             last = next
         }
-        compound.addObserver(recorder)
-        try? await OperationQueue().run(compound)
-        await eventually("the end is not recorded") { recorder.timeline[compound.observationID]?.outcome != nil }
+        await run(compound)
         let timeline = recorder.timeline
         #expect(timeline.summary.failedCount == 1 && timeline.summary.skippedCount == 11)
         #expect("\(timeline.summary)".hasPrefix("13 operations, 1 failed, 11 did not run\n"))
@@ -190,37 +192,39 @@ import OperationKitTestSupport
         skipped.requireSuccess(of: failing)
         skipped.start()
         let task = TaskOperation(name: "task") { try await skipped.finished() }
-        final class Sync: ParallelItemOperation {
-            func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
-                usleep(1_000)
-                completion(nil)
-            }
+        let strategy = Strategy.parallelItems.make { _, completion in
+            usleep(1_000)
+            completion(nil)
         }
-        let run = Sync().makeOperation(on: [1, 2])
-        for operation in [task, run] as [AsyncOperation] {
-            operation.addObserver(recorder)
-            try? await OperationQueue().run(operation)
-            await eventually("no end") { recorder.timeline[operation.observationID]?.outcome != nil }
-        }
+        let items = strategy.makeOperation(on: [1, 2])
+        for operation in [task, items] as [AsyncOperation] { await run(operation) }
         let timeline = recorder.timeline
         guard case .failed = timeline[task.observationID]?.outcome else {
             return _ = Issue.record("\(timeline.entries)")
         }
         #expect(timeline.summary.failedCount == 1 && timeline.summary.skippedCount == 0)
-        #expect(timeline.summary.work >= .milliseconds(1) && timeline[run.observationID]?.isComposite == false)
+        #expect(timeline.summary.work >= .milliseconds(1) && timeline[items.observationID]?.isComposite == false)
     }
 
-    @Test("Attempts that failed are recorded with their errors and delays, which are waiting, and no work")
+    @Test("Attempts that failed are recorded with the sentences of their errors, and delays, which are no work")
     func retries() async throws {
+        let error = OperationTimeoutError(operation: "load", timeout: .seconds(5))
+        let sentence = "The operation “load” took longer than its timeout of 5.0 seconds."
+        let kinds: [OperationEvent.Kind] = [
+            .retrying(attempt: 2, error: error, delay: .seconds(3)), .finished(error: error),
+        ]
+        #expect(
+            kinds.map(\.description) == [
+                "retries in 3.0 seconds, because attempt 2 failed: \(sentence)", "failed: \(sentence)",
+            ])
         let delay = Duration.milliseconds(20)
         let policy = RetryPolicy(maximumAttempts: 3, backoff: .constant(delay), jitter: .none)
-        let operation = TaskOperation(name: "load", retry: policy) { throw TestError.first }
-        operation.addObserver(recorder)
-        try? await OperationQueue().run(operation)
-        await eventually("the end is not recorded") { recorder.timeline[operation.observationID]?.outcome != nil }
-        let retries = try entry(operation).retries
-        #expect(retries.map(\.attempt) == [1, 2] && retries.map(\.error) == ["first", "first"])
-        #expect(retries.allSatisfy { $0.delay == delay } && retries[0].time <= retries[1].time)
+        let operation = RetryOperation(policy, name: "load") { _ in TaskOperation<Int> { throw error } }
+        await run(operation)
+        let entry = try entry(operation)
+        #expect(entry.outcome == .failed(sentence) && entry.retries.map(\.error) == [sentence, sentence])
+        #expect(entry.retries.map(\.attempt) == [1, 2] && entry.retries.allSatisfy { $0.delay == delay })
+        #expect(entry.retries[0].time <= entry.retries[1].time)
         let timeline = recorder.timeline
         let waited = try #require(timeline.summary.waiting.first { $0.reason == "for the next attempt" })
         #expect(waited.duration >= .milliseconds(38) && waited.count == 2)
@@ -241,16 +245,6 @@ import OperationKitTestSupport
         #expect(one.outcome == .cancelled && one.running == nil && one.cancelled != nil && one.dependencies == [two.id])
         #expect(two.outcome == .success && two.cancelled ?? .longest <= two.finished ?? .zero)
         #expect(try entry(compound).outcome == .cancelled)
-    }
-
-    @Test("The name that an operation gets during its work is recorded") func lateName() {
-        let operation = ScriptedOperation { operation in
-            operation.name = "later"
-            operation.finish()
-        }
-        operation.addObserver(recorder)
-        operation.start()
-        #expect(recorder.timeline.entries.map(\.name) == ["later"])
     }
 
     @Test("A recorder that is added after the start records what follows") func addedLate() throws {
@@ -283,19 +277,19 @@ import OperationKitTestSupport
         try? await operation.finished()
     }
 
-    @Test("An operation that has not finished is there, up to the moment of the question") func unfinished()
-        async throws
-    {
-        let operation = ScriptedOperation.idle("open")
+    @Test("An operation that has not finished is there, up to the moment of the question, with its name in the end")
+    func unfinished() {
+        let operation = ScriptedOperation.idle()
         operation.addObserver(recorder)
         #expect(recorder.timeline.entries.isEmpty && recorder.timeline.duration == .zero)
         operation.start()
-        let first = recorder.timeline
-        let second = recorder.timeline
+        let (first, second) = (recorder.timeline, recorder.timeline)
         #expect(first.entries == second.entries && first.entries[0].isUnfinished)
         #expect(first.duration > first.entries[0].running ?? .longest && second.duration > first.duration)
+        operation.name = "later"
         operation.finish()
-        #expect(recorder.timeline.duration == recorder.timeline.entries[0].finished)
+        let last = recorder.timeline
+        #expect(last.duration == last.entries[0].finished && last.entries[0].name == "later")
     }
 
     @Test("Operations above the maximum are counted when they finish") func maximumCount() {
@@ -324,25 +318,5 @@ import OperationKitTestSupport
 
     @Test("A recorder cannot be made for less than one operation") func noMaximum() async {
         await #expect(processExitsWith: .failure) { _ = OperationTimelineRecorder(maximumCount: 0) }
-    }
-
-    @Test("Events and timelines have the sentence of an error that has one") func sentencesOfErrors() async throws {
-        let error = OperationTimeoutError(operation: "load", timeout: .seconds(5))
-        let sentence = "The operation “load” took longer than its timeout of 5.0 seconds."
-        let kinds: [OperationEvent.Kind] = [
-            .retrying(attempt: 2, error: error, delay: .seconds(3)), .finished(error: error),
-        ]
-        #expect(
-            kinds.map(\.description) == [
-                "retries in 3.0 seconds, because attempt 2 failed: \(sentence)", "failed: \(sentence)",
-            ])
-        let policy = RetryPolicy(maximumAttempts: 2, backoff: .none)
-        let retry = RetryOperation(policy, name: "load") { _ in TaskOperation<Int> { throw error } }
-        retry.addObserver(recorder)
-        await #expect(throws: OperationTimeoutError.self) { try await OperationQueue().run(retry) }
-        // Another thread may be telling the recorder of the end.
-        await eventually("the end is not recorded") { recorder.timeline[retry.observationID]?.outcome != nil }
-        let entry = try #require(recorder.timeline[retry.observationID])
-        #expect(entry.outcome == .failed(sentence) && entry.retries.map(\.error) == [sentence])
     }
 }

@@ -12,17 +12,12 @@ import OperationKitTestSupport
 
     /// What the decoder says is wrong.
     private func problem(_ json: String) -> String? {
-        do {
-            _ = try decoded(json)
-            return nil
-        } catch DecodingError.dataCorrupted(let context) {
-            return context.debugDescription
-        } catch {
-            return "\(error)"
-        }
+        let error = Result { try decoded(json) }.failure
+        if case DecodingError.dataCorrupted(let context)? = error { return context.debugDescription }
+        return error.map { "\($0)" }
     }
 
-    private func json(operations: String, format: Int = 1, duration: Int = 10, dropped: Int = 0) -> String {
+    private func json(operations: String = "", format: Int = 1, duration: Int = 10, dropped: Int = 0) -> String {
         "{\"format\":\(format),\"duration\":\(duration),\"dropped\":\(dropped),\"operations\":[\(operations)]}"
     }
 
@@ -75,12 +70,12 @@ import OperationKitTestSupport
     }
 
     @Test("A timeline of another format, or with negative numbers, is not decoded") func otherFormats() {
+        let texts = [json(format: 2), json(duration: -1), json(dropped: -1)]
         #expect(
-            problem(json(operations: "", format: 2)) == "The timeline has format 2; this version reads format 1.")
-        #expect(problem(json(operations: "", duration: -1)) == "The duration of the timeline is negative.")
-        #expect(
-            problem(json(operations: "", dropped: -1)) == "The number of operations that were not recorded is negative."
-        )
+            texts.map(problem) == [
+                "The timeline has format 2; this version reads format 1.", "The duration of the timeline is negative.",
+                "The number of operations that were not recorded is negative.",
+            ])
         #expect(problem("{}")?.contains("format") == true)
     }
 

@@ -4,36 +4,31 @@ import OperationKitTimelines
 /// Small programs, of each of which `.ci/walks` lists the source files that it passes through: what an engineer reads to know
 /// what happens there.
 @Suite("Walks", .serialized, .hangGuard) struct WalkTests {
-    private final class Leaf: AsyncOperation, @unchecked Sendable {
-        override func main() { finish() }
+    /// Starts an operation, and suspends until it has ended.
+    private func run(_ operation: AsyncOperation) async {
+        operation.start()
+        await eventually("does not end") { operation.isFinished }
+        #expect(operation.error == nil)
     }
 
     @Test("Walk: a life on a queue") func life() async {
-        let leaf = Leaf()
+        let leaf = ScriptedOperation()
         let queue = OperationQueue()
         queue.addOperation(leaf)
         await eventually("does not end") { leaf.isFinished }
     }
 
     @Test("Walk: a child's whole life") func child() async {
-        let compound = CompoundOperation(operations: [Leaf()])
-        compound.start()
-        await eventually("does not end") { compound.isFinished }
-    }
-
-    /// Ends when it is told.
-    private final class Held: AsyncOperation, @unchecked Sendable {
-        let working = Gate()
-
-        override func main() { working.open() }
+        await run(CompoundOperation(operations: [ScriptedOperation()]))
     }
 
     /// Two children at work, of which the first one may end.
     private func children(endsFirst: Bool) async {
-        let children = (0..<2).map { _ in Held() }
+        let working = [Gate(), Gate()]
+        let children = working.map { gate in ScriptedOperation { _ in gate.open() } }
         let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: 2)
         compound.start()
-        for child in children { await child.working.opened() }
+        for gate in working { await gate.opened() }
         if endsFirst { children[0].finish() }
         // Nothing else is looked at. The process that is measured ends here.
         if ProcessInfo.processInfo.environment["WALK"] != nil { exit(0) }
@@ -45,15 +40,7 @@ import OperationKitTimelines
 
     @Test("Walk: a child's end") func end() async { await children(endsFirst: true) }
 
-    private final class Items: SequentialItemOperation, Sendable {
-        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
-    }
-
-    @Test("Walk: an item") func item() async {
-        await withCheckedContinuation { over in
-            Items().performOperation(on: [1]) { _ in over.resume() }
-        }
-    }
+    @Test("Walk: an item") func item() async { _ = await Strategy.sequentialItems.make { $1(nil) }.run(on: [1]) }
 
     @Test("Walk: a condition, a resource and a retry in a compound") func policies() async {
         let load = RetryOperation(RetryPolicy(maximumAttempts: 2, backoff: .none)) { attempt in
@@ -61,24 +48,16 @@ import OperationKitTimelines
         }
         load.addCondition(name: "online") { _ in .satisfied }
         load.require(ExclusiveAccess("database"))
-        let compound = CompoundOperation(operations: [load])
-        compound.start()
-        await eventually("does not end") { compound.isFinished }
-        #expect(compound.error == nil)
+        await run(CompoundOperation(operations: [load]))
     }
 
-    @Test("Walk: before an event") func beforeEvent() async {
-        let leaf = Leaf()
-        leaf.start()
-        await eventually("does not end") { leaf.isFinished }
-    }
+    @Test("Walk: before an event") func beforeEvent() async { await run(ScriptedOperation()) }
 
     @Test("Walk: an event to the SVG") func drawing() async {
         let recorder = OperationTimelineRecorder()
-        let leaf = Leaf()
+        let leaf = ScriptedOperation()
         leaf.addObserver(recorder)
-        leaf.start()
-        await eventually("does not end") { leaf.isFinished }
+        await run(leaf)
         #expect(recorder.timeline.svg().contains("<svg"))
     }
 }
