@@ -205,11 +205,13 @@ extension ScheduleExplorer {
             readiness.places.limit = limit
         case .add(let other):
             budget.additions -= 1
+            let slots = readiness.table.records.map(\.phase)
             var child = Child(slot: readiness.table.insert(.placeholder, phase: hasStarted ? .adding : .added))
             if let other {
                 readiness.table.addDependency(of: child.slot, on: children[other].slot)
                 child.waitsFor = [other]
             }
+            if slots.contains(.free), readiness.table.records.count > slots.count { violation = "a slot stays free" }
             children.append(child)
             return
         case .externalEnds:

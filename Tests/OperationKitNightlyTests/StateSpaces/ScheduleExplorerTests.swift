@@ -63,13 +63,11 @@ import OperationKitTestSupport
     private static func failure(in scene: Scene, seed: UInt64) -> String? {
         let most = TestExtent.choose(60, long: Int.max)
         var random = SplitMix64(seed: seed)
-        let first = scene.make()
-        var numbers: [[Int]: Int] = [first.identity: 0]
-        var explorers = [first]
+        var explorers = [scene.make()]
+        var numbers = [explorers[0].identity: 0]
         var leadHere: [[Int]] = [[]]
-        var steps = 0
+        var (steps, count) = (0, 0)
         var open = [0]
-        var count = 0
         while !open.isEmpty, count < most {
             count += 1
             // Now deeper, now anywhere, so that a sample has beginnings and ends.
@@ -79,15 +77,14 @@ import OperationKitTestSupport
             for follower in explorers[position].followers() {
                 steps += 1
                 if let violation = follower.violation { return "\(violation), after \(follower.history)" }
-                let identity = follower.identity
-                if let number = numbers[identity] {
-                    leadHere[number].append(position)
-                } else {
-                    numbers[identity] = explorers.count
-                    open.append(explorers.count)
+                let number = numbers[follower.identity] ?? explorers.count
+                if number == explorers.count {
+                    numbers[follower.identity] = number
+                    open.append(number)
                     explorers.append(follower)
-                    leadHere.append([position])
+                    leadHere.append([])
                 }
+                leadHere[number].append(position)
             }
         }
         let ends = explorers.indices.filter { explorers[$0].isOver }
