@@ -74,11 +74,11 @@ import FoundationXML
 
     @Test("A slice that would end after the one around it is in another lane, or ends with it; a sleep is an instant")
     func lateEnds() throws {
-        func events(_ wait: String, to end: Int) throws -> [TraceEvent] {
+        func events(_ wait: String, to end: Int, running: Duration? = nil) throws -> [TraceEvent] {
             try trace(
                 OperationTimeline(entries: [
                     Entry(
-                        id: OperationID(1), name: "outer", started: .zero, finished: .seconds(2),
+                        id: OperationID(1), name: "outer", started: .zero, running: running, finished: .seconds(2),
                         waits: [.init(reason: wait, from: .seconds(1), to: .seconds(end))], outcome: .success,
                         isComposite: true),
                     .child(2, "late", (1_000, 3_000)),
@@ -88,7 +88,7 @@ import FoundationXML
         #expect(slices.map(\.name) == ["outer", "wait", "late"] && slices.map(\.tid) == [1, 1, 2])
         #expect(slices[1].end == slices[0].end)
         // In the lane of a workflow, children may begin before the end of its sleep, and end after it.
-        let asleep = try events("sleeping for 1 s", to: 2)
+        let asleep = try events("sleeping for 1 s", to: 2, running: .zero)
         #expect(asleep.filter { $0.ph == "X" }.map(\.name) == ["outer", "late"])
         #expect(asleep.filter { $0.ph == "i" }.map(\.name) == ["sleeping for 1 s"])
     }
