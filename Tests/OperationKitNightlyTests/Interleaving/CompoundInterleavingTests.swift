@@ -10,11 +10,15 @@ import OperationKitTestSupport
 
     private static let start = Role<Subject>("start") { $0.start() }
     private static let cancel = Role<Subject>("cancel") { $0.cancel() }
+    private static let cancelToo = Role<Subject>("cancel too") { $0.cancel() }
+    private static let cancelAround = Role<Subject>("cancel around") { $0.cancel(around: true) }
     private static let cancelChild = Role<Subject>("cancel a child") { $0.children[1].cancel() }
     private static let finish = Role<Subject>("finish") { $0.finishFromOutside() }
     private static let end = Role<Subject>("end") { $0.end(0) }
     private static let endSecond = Role<Subject>("end the second") { $0.end(1) }
     private static let fail = Role<Subject>("fail") { $0.end(0, .first) }
+    private static let report = Role<Subject>("report") { $0.report(0) }
+    private static let reportAndEnd = Role<Subject>("report and end") { $0.report(0, ends: true) }
     private static let add = Role<Subject>("add") { $0.add() }
     private static let open = Role<Subject>("open") { $0.open() }
     private static let pause = Role<Subject>("pause") { $0.compound.isSuspended = true }
@@ -36,24 +40,18 @@ import OperationKitTestSupport
         Scene("Cancelled while it runs and a child ends: every child is cancelled", [end, cancel]) {
             pair(isRunning: true)
         },
-        Scene("Cancelled twice: both have reached every child", [cancel, Role("cancel too") { $0.cancel() }]) {
-            pair(isRunning: true)
+        Scene("Cancelled twice: both have reached every child", [cancel, cancelToo]) { pair(isRunning: true) },
+        Scene("Cancelled twice before the start", [cancel, cancelToo]) { pair() },
+        Scene("Cancelled, and so is the one around it", [cancel, cancelAround]) {
+            pair(isRunning: true, isNested: true)
         },
-        Scene("Cancelled twice before the start", [cancel, Role("cancel too") { $0.cancel() }]) { pair() },
-        Scene(
-            "Cancelled, and so is the one around it", [cancel, Role("cancel around") { $0.cancel(around: true) }]
-        ) { pair(isRunning: true, isNested: true) },
         Scene("Finished and cancelled", [finish, cancel]) { pair(isRunning: true) },
         Scene("A reason inside another compound", [start, end, Role("reason") { $0.cancelWithReason() }]) {
             pair(isNested: true)
         },
         Scene("A child that is cancelled does not wait", [start, cancelChild]) { pair() },
-        Scene("A child that is cancelled while its dependency ends is not forgotten", [start, end, cancelChild]) {
-            pair()
-        },
-        Scene(
-            "An external dependency that ends", [start, Role("end external") { $0.outer.finish() }, cancel]
-        ) {
+        Scene("A child is cancelled while its dependency ends", [start, end, cancelChild]) { pair() },
+        Scene("An external dependency that ends", [start, Role("end external") { $0.outer.finish() }, cancel]) {
             let subject = Subject(children: 1)
             subject.outer.start()
             subject.children[0].addDependency(subject.outer)
@@ -62,13 +60,10 @@ import OperationKitTestSupport
     ]
 
     private static let additions: [Scene<Subject>] = [
-        Scene("A child that is added during the start runs, or is rejected after the end", [start, add]) {
-            Subject(children: 1)
+        Scene("A child that is added runs, or is rejected after the end", [start, add]) { Subject(children: 1) },
+        Scene("Added while its dependency ends", [start, end, Role("add") { $0.add(after: $0.children[0]) }]) {
+            Subject(children: 1, held: [0])
         },
-        Scene(
-            "A child that is added while its dependency ends",
-            [start, end, Role("add") { $0.add(after: $0.children[0]) }]
-        ) { Subject(children: 1, held: [0]) },
         Scene("A failure during an addition", [start, fail, add]) {
             Subject(children: 2, held: [0], policy: .cancelRemaining)
         },
@@ -86,9 +81,7 @@ import OperationKitTestSupport
                 Subject(children: 3, held: [1, 2], unready: [0], limit: 2)
             },
             Scene("Limited to 0 and suspended while it is started", [start, limit, pause]) { Subject(children: 2) },
-            Scene("Limited to 0 while the last child ends", [start, endSecond, limit]) {
-                Subject(children: 2, held: [1])
-            },
+            Scene("Limited to 0 while a child ends", [start, endSecond, limit]) { Subject(children: 2, held: [1]) },
         ]
         + [-1, 1].flatMap { limit in
             [
@@ -131,17 +124,9 @@ import OperationKitTestSupport
         }
 
     private static let progress: [Scene<Subject>] = [
-        ("A report against the end of its child", [Role("report") { $0.report(0) }, end]),
-        ("A report against the failure of its child", [Role("report") { $0.report(0) }, fail]),
-        (
-            "A report against an addition",
-            [
-                Role("report and end") {
-                    $0.report(0)
-                    $0.end(0)
-                }, Role("add") { $0.add($0.late) },
-            ]
-        ),
+        ("A report against the end of its child", [report, end]),
+        ("A report against the failure of its child", [report, fail]),
+        ("A report, and an end, against an addition", [reportAndEnd, Role("add") { $0.add($0.late) }]),
     ].map { title, roles in
         Scene(title, roles) {
             let subject = Subject(children: 2, held: [0, 1], isProgressObserved: true)
@@ -204,15 +189,7 @@ import OperationKitTestSupport
 
     private static let refusals: [Scene<Subject>] = [
         ("during the start", []),
-        (
-            "during an addition that fails",
-            [
-                Role("add") {
-                    $0.late.finish(withError: TestError.first)
-                    $0.add($0.late)
-                }
-            ]
-        ),
+        ("during an addition that fails", [Role("add") { $0.add($0.late, failing: true) }]),
         ("twice", [Role("refused too") { $0.addRefused($0.outer) }]),
     ].map { title, roles in
         Scene(title, [start, refused] + roles) {

@@ -130,13 +130,14 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         look()
     }
 
-    /// A child has done half of its work.
-    func report(_ child: Int) {
+    /// A child has done half of its work, and may end then.
+    func report(_ child: Int, ends: Bool = false) {
         let child = children[child]
         VirtualThread.inOneStep { child.progress.totalUnitCount = 2 }
         record.note { _ = $0.halfDone.insert(child.displayName) }
         child.progress.completedUnitCount = 1
         look()
+        if ends { end(child) }
     }
 
     /// Work that has not been done is not counted, and the fraction never falls.
@@ -218,7 +219,8 @@ final class CompoundSubject: ExplorationSubject, @unchecked Sendable {
         }
     }
 
-    func add(_ child: ScriptedOperation) {
+    func add(_ child: ScriptedOperation, failing: Bool = false) {
+        if failing { child.finish(withError: TestError.first) }
         record.note { _ = $0.arriving.insert(child.displayName) }
         do {
             try compound.addOperation(child)

@@ -20,18 +20,6 @@ import OperationKitTestSupport
     }
 }
 
-/// A clock on which nothing comes but what the test says.
-private final class StillClock: Clock {
-    let now = ContinuousClock.now
-    let minimumResolution = Duration.zero
-    private let isOver = Gate()
-
-    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws { await isOver.opened() }
-
-    /// Ends what sleeps, which the timer may have left behind where the test has said that its time has come.
-    func end() { isOver.open() }
-}
-
 private final class PolicySubject: ExplorationSubject, @unchecked Sendable {
     enum Step { case cancel, cancelTwice, cancelWithReason, finish, failGate, succeed, fail, endSecond }
 
@@ -67,7 +55,8 @@ private final class PolicySubject: ExplorationSubject, @unchecked Sendable {
     let operation: AsyncOperation
     let gate: HeldGate
     private let kind: Kind
-    private let clock = StillClock()
+    /// On which nothing comes but what the test says.
+    private let clock = ManualClock()
     private let timer: DeadlineTimer
     private let gateLog = EventLog()
     private let ending: Ending
@@ -177,7 +166,8 @@ private final class PolicySubject: ExplorationSubject, @unchecked Sendable {
         let record = record.value
         var problems = record.problems + ending.problems()
         if timer.state.withLock({ $0.machine.deadlines.count }) != 0 { problems.append("a deadline is left") }
-        clock.end()
+        // What sleeps may have been left behind, where the test has said that its time has come.
+        clock.advance(by: .seconds(1_000))
         if works.count > 3 { problems.append("\(works.count) attempts") }
         if gateLog.count(of: "withdraw gate") > 1 { problems.append("withdrawn twice") }
         if kind.isOfGate, operation.error == nil, !record.hasWorked { problems.append("success without main()") }

@@ -34,9 +34,7 @@ import OperationKitTestSupport
             Scene("\(kind), with units that end at the same time: it goes on through all", [start, end, endSecond]) {
                 Subject(kind, units: 3, held: [0, 1])
             },
-            Scene(
-                "\(kind), with a unit that fails while another one ends: no failure is lost", [start, end, endSecond]
-            ) {
+            Scene("\(kind), a unit fails while another one ends: no failure is lost", [start, end, endSecond]) {
                 Subject(kind, units: 2, held: [0, 1], failing: [0])
             },
         ]

@@ -68,7 +68,7 @@ struct PolicyAction: Sendable {
 }
 
 /// Several trees that need the same resources, and what is done to them.
-struct PolicyProgram: Sendable, CustomStringConvertible {
+struct PolicyProgram: Sendable {
     enum Start: Sendable { case queue, byHand, awaited, never }
 
     let seed: UInt64
@@ -77,19 +77,6 @@ struct PolicyProgram: Sendable, CustomStringConvertible {
     var hasManualClock = false
     var isObserved = false
     var queueLimit = -1
-
-    var description: String {
-        var lines = ["manual clock: \(hasManualClock), observed: \(isObserved), queue limit: \(queueLimit)"]
-        var open = roots.reversed().map { (node: $0.node, depth: 0) }
-        while let (node, depth) = open.popLast() {
-            var alone = node
-            alone.children = []
-            lines.append(String(repeating: "  ", count: depth) + "\(alone)")
-            open += node.children.reversed().map { ($0, depth + 1) }
-        }
-        lines += ["started: \(roots.map(\.start))"] + actions.map { "\($0)" }
-        return lines.joined(separator: "\n").replacing(/(OperationKitNightlyTests|PolicyNode|PolicyAction)\./, with: "")
-    }
 }
 
 /// Makes a program from a seed, and always the same one.

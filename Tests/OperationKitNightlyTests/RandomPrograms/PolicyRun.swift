@@ -18,8 +18,11 @@ extension Stress {
                     let program = PolicyGenerator.program(seed: StressSettings.seed ?? (seed &+ number))
                     let run = PolicyRun(program)
                     run.perform()
-                    let problems = run.problems.events
-                    if !problems.isEmpty { return "STRESS_SEED=\(program.seed): \(problems)\n\(program)" }
+                    if !run.problems.events.isEmpty {
+                        var text = "STRESS_SEED=\(program.seed): \(run.problems.events)\n"
+                        dump(program, to: &text)
+                        return text
+                    }
                     number += 1
                 }
                 TestExtent.report("policies: \(number) programs in \(seconds) s, \(residentMemory() ?? 0) MiB")
