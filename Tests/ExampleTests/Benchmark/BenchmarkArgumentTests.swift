@@ -5,42 +5,6 @@ import OperationKitTestSupport
 
 @Suite(.hangGuard) struct BenchmarkArgumentTests {
     @Test(
-        "A mistake is answered with a sentence, the usage and status 2, and nothing is measured",
-        arguments: [
-            (["flat"], "“flat” is too much: expected options only"),
-            (["--bogus"], "Unknown option “--bogus”: expected --only"),
-            (["--only"], "--only is missing its value: expected one of queue, flat, chain"),
-            (["--only", "heap"], "Unknown case “heap”: expected one of queue, flat, chain"),
-            (["--count"], "--count is missing its value: expected a whole number from 1 to 1000000"),
-            (["--count", "0"], "“0” is no value for --count: expected a whole number from 1"),
-            (["--count=1e3"], "“1e3” is no value for --count"),
-            (["--count", "99999999999999999999"], "is no value for --count"),
-            (["--rounds", "4"], "“4” is no value for --rounds: expected a whole number from 5"),
-            (["--json"], "--json is missing its value: expected a file"),
-            (["--json="], "expected a file to write to"),
-            (["--json", "/no/such/directory/report.json"], "“/no/such/directory/report.json” cannot be written"),
-            (["--json", "/"], "“/” cannot be written"),
-            (["--compare"], "--compare is missing its value: expected a file that --json wrote"),
-            (["--compare", "/no/such/report.json"], "“/no/such/report.json” cannot be read"),
-            (["--check=yes"], "--check takes no value"),
-            (["--memory-probe", "x"], "expected one of compound, children"),
-            (["--only", "life"], "Unknown case “life”: expected one of queue, flat, chain"),
-            (["--instructions=yes"], "--instructions takes no value"),
-            (["--instructions", "--only"], "or, with --instructions, of plain, creation"),
-            (["--instructions", "--only", "flat"], "Unknown case “flat” for --instructions: expected one of plain"),
-            (["--only", "flat", "--instructions"], "Unknown case “flat” for --instructions: expected one of plain"),
-            (["--instructions", "--rounds", "4"], "“4” is no value for --rounds: expected a whole number from 5"),
-            (["--instruction-probe", "flat"], "“flat” is no value for --instruction-probe: expected one of plain"),
-        ])
-    func mistakes(arguments: [String], sentence: String) async throws {
-        let result = try await ProductProcess("OperationBenchmark", arguments).result()
-        #expect(result.status == 2 && result.output == "")
-        let lines = result.errors.split(separator: "\n")
-        #expect(lines.count == 2 && lines[0].hasPrefix("OperationBenchmark: ") && lines[0].contains(sentence))
-        #expect(lines.last?.hasPrefix("usage: OperationBenchmark ") == true)
-    }
-
-    @Test(
         "What is only for times is refused where instructions are counted",
         arguments: [
             ["--count", "10"], ["--json", "report.json"], ["--compare", "report.json"], ["--check"],

@@ -42,20 +42,6 @@ struct DownloaderTests {
         #expect(server.requests.count == 2)
     }
 
-    @Test("Control-C ends the downloads")
-    func interrupted() async throws {
-        let (begun, never) = (Gate(), Gate())
-        let server = try LoopbackServer { _ in
-            begun.open()
-            return [.text("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"), .wait(never)]
-        }
-        let example = try ProductProcess("Downloader", ["--to", folder.path, server.url("/a").absoluteString])
-        await begun.opened()
-        await example.interrupt()
-        let result = try await example.result()
-        #expect(result.status == 130 && result.output.contains("cancelled"))
-    }
-
     @Test("A folder that is not there fails the download")
     func missing() async throws {
         let server = try LoopbackServer { _ in [.response(Data("hello".utf8))] }

@@ -41,18 +41,4 @@ struct SyncTests {
         let result = try await ProductProcess.run("Sync", server.url("").absoluteString)
         #expect(result.status == 1 && result.output.contains("500") && server.requests.count == 1)
     }
-
-    @Test("Control-C ends the sync")
-    func interrupted() async throws {
-        let (begun, never) = (Gate(), Gate())
-        let server = try LoopbackServer { _ in
-            begun.open()
-            return [.wait(never)]
-        }
-        let example = try ProductProcess("Sync", [server.url("").absoluteString])
-        await begun.opened()
-        await example.interrupt()
-        let result = try await example.result()
-        #expect(result.status == 130 && !result.output.contains("in sync"))
-    }
 }

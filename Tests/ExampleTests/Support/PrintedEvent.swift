@@ -11,9 +11,7 @@ struct PrintedEvent: Equatable {
         guard columns.count == 3, line.prefix(9).hasSuffix(" ms"), let milliseconds = Int(columns[0].dropLast(3)) else {
             return nil
         }
-        self.milliseconds = milliseconds
-        name = String(columns[1])
-        text = String(columns[2])
+        (self.milliseconds, name, text) = (milliseconds, String(columns[1]), String(columns[2]))
     }
 
     /// Whether the work is over, in whatever way.
@@ -40,19 +38,13 @@ struct PrintedSection {
         }
     }
 
-    var names: Set<String> {
-        Set(events.map(\.name))
-    }
+    var names: Set<String> { Set(events.map(\.name)) }
 
     /// What happened to one operation, in the order of the lines.
-    func texts(of name: String) -> [String] {
-        events.filter { $0.name == name }.map(\.text)
-    }
+    func texts(of name: String) -> [String] { events.filter { $0.name == name }.map(\.text) }
 
     /// The line that says how one operation ended.
-    func end(of name: String) -> PrintedEvent? {
-        events.first { $0.name == name && $0.isEnd }
-    }
+    func end(of name: String) -> PrintedEvent? { events.first { $0.name == name && $0.isEnd } }
 
     /// The lines between which an operation was executing.
     func execution(of name: String) -> ClosedRange<Int>? {
