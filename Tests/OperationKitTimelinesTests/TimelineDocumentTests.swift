@@ -98,7 +98,8 @@ import FoundationXML
     /// What could end a text in one of the formats, in front of what would be part of the document then.
     static let endings = [
         "\"", "\"\u{301}", "\\", "\\\u{301}", "\\\"", "]", "]\u{301}", "\n", "\r\n\u{301}", "\u{2028}", "<", ">\u{301}",
-        "&", "]]>", ";", ":\u{301}", "#", "`", "}", "%%", "-->", "\u{0}", "\u{1B}[2J", "\u{202E}", "\u{FFFF}",
+        "&", "'", "{", "|", "👩‍👩‍👧", "]]>", ";", ":\u{301}", "#", "`", "}", "%%", "-->", "\u{0}", "\u{1B}[2J", "\u{202E}",
+        "\u{FFFF}",
     ]
 
     @Test("No name can end its text in a document, also in front of a combining mark", arguments: endings)
@@ -125,7 +126,7 @@ import FoundationXML
         for line in timeline.graph.mermaid.split(separator: "\n") where line.contains("evil") {
             #expect(scalars(String(line)).count { $0 == "\"" } == 2 && scalars(String(line)).count { $0 == "]" } == 1)
         }
-        for line in timeline.mermaid().split(separator: "\n") where line.contains("evil") {
+        for line in timeline.mermaid(title: evil).split(separator: "\n").dropFirst(2) where line.contains("evil") {
             #expect(scalars(String(line)).count { $0 == ":" } == 1)
         }
         #expect(try trace(timeline).contains { $0.ph == "X" && scalars($0.name) == scalars(evil) })
@@ -186,9 +187,5 @@ import FoundationXML
                 "#53;0 #37;#37;",
                 "#99;lick",
             ])
-        let chart = OperationTimeline.awkward.mermaid(title: OperationTimeline.awkwardName)
-        for line in chart.split(separator: "\n").dropFirst(5) {
-            #expect(line.count { $0 == ":" } == 1)
-        }
     }
 }

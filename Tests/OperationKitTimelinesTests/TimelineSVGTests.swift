@@ -60,7 +60,7 @@ import FoundationXML
         arguments: OperationTimeline.all.indices)
     func wellFormed(number: Int) throws {
         let timeline = OperationTimeline.all[number]
-        let title = OperationTimeline.awkwardName
+        let title = TimelineDocumentTests.endings.joined()
         for svg in [timeline.svg(), timeline.svg(width: 0, maximumRows: 0, title: title, end: .zero)] {
             let reader = try #require(read(svg), "\(svg.prefix(2_000))")
             #expect(

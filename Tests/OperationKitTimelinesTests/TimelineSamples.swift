@@ -72,23 +72,11 @@ extension OperationTimeline {
             },
         ])
 
-    /// What a drawing could be broken by.
-    static let awkwardName = "\"\u{301}\\\u{301}]\u{301}<\u{301}&\u{301}a<b>&\"c'\n]]>\u{0}\u{1B}\u{FFFF}:;#%%{}👩‍👩‍👧\\`|"
-
-    /// Timelines of all sizes, with all that can happen, and with awkward names.
+    /// Timelines of all sizes, with all that can happen.
     static let all: [OperationTimeline] = [
         OperationTimeline(entries: []), .plain((0, 0)), .wide(1), .wide(10), .sample, .wide(300),
-        .wide(TestExtent.choose(1_000, long: 10_000)), .picture, .awkward,
+        .wide(TestExtent.choose(1_000, long: 10_000)), .picture,
     ]
-
-    static let awkward = OperationTimeline(
-        entries: [
-            Entry(
-                id: OperationID(1), name: awkwardName, typeName: awkwardName, started: .zero,
-                waits: [.init(reason: awkwardName, from: .zero, to: nil)],
-                retries: [.init(attempt: 1, error: awkwardName, time: .seconds(1), delay: .zero)],
-                outcome: .failed(awkwardName), resources: [awkwardName])
-        ], duration: .seconds(2))
 
     /// So many children of one composite, of which eight work at the same time.
     static func wide(_ count: Int) -> OperationTimeline {
