@@ -29,23 +29,6 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    @Test("A suspended queue may be dropped with its operations, which do not start") func droppedQueue() async {
-        for _ in 0..<50 {
-            let operations = (0..<10).map { _ in ScriptedOperation() }
-            weak var dropped: OperationQueue?
-            do {
-                let queue = OperationQueue()
-                queue.isSuspended = true
-                for operation in operations { queue.addOperation(operation) }
-                dropped = queue
-            }
-            for operation in operations { operation.cancel() }
-            #expect(operations.allSatisfy { $0.isCancelled && !$0.isFinished })
-            // Foundation's queue and its operations may hold each other until then.
-            dropped?.isSuspended = false
-        }
-    }
-
     /// Decides on its readiness by an object that it holds.
     private func choosy(_ log: EventLog, _ tracker: LeakTracker) -> AsyncOperation {
         let condition = tracker.track(Shared(true), "condition")
@@ -100,36 +83,5 @@ import OperationKitTestSupport
         }
         await tracker.expectAllReleased()
         #expect(log.count(of: "main") == 200)
-    }
-
-    @Test("A thousand operations that wait, in their work and their blocks, for the one they depend on do not deadlock")
-    func waitsInDependents() async {
-        let log = EventLog()
-        let begun = Gate()
-        let operation = ScriptedOperation(main: { _ in begun.open() })
-        let wait: @Sendable (String) -> Void = { place in
-            operation.waitUntilFinished()
-            log.add("\(place) \(operation.isFinished)")
-        }
-        let dependents = (0..<1_000).map { _ in
-            let dependent = ScriptedOperation {
-                wait("main")
-                $0.finish()
-            }
-            dependent.asyncCompletionBlock = { _ in wait("asyncCompletionBlock") }
-            dependent.completionBlock = { wait("completionBlock") }
-            dependent.addDependency(operation)
-            return dependent
-        }
-        await onThread {
-            let queue = OperationQueue()
-            queue.maxConcurrentOperationCount = 4
-            queue.addOperations([operation] + dependents, waitUntilFinished: false)
-            begun.pass()
-            operation.finish()
-            queue.waitUntilAllOperationsAreFinished()
-        }
-        await eventually("\(log.count(of: "completionBlock true"))") { log.count(of: "completionBlock true") == 1_000 }
-        #expect(log.count(of: "main true") == 1_000 && log.count(of: "asyncCompletionBlock true") == 1_000)
     }
 }

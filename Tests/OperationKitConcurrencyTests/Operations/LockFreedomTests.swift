@@ -32,35 +32,6 @@ import OperationKitTestSupport
         #expect(log.events == ["main true", "asyncCompletionBlock true", "completionBlock true"])
     }
 
-    @Test("The lock is free while Foundation asks whether a dependent is ready", arguments: Start.allCases)
-    func readinessOfDependent(start: Start) async {
-        let (operation, answers) = (ScriptedOperation(), EventLog())
-        // On whichever thread Foundation asks it.
-        let dependent = AskedOperation(isReady: { _, isReady in
-            answers.add("\(Self.isFree(operation))")
-            return isReady
-        })
-        dependent.addDependency(operation)
-        await start(operation)
-        await onThread {
-            let queue = OperationQueue()
-            queue.addOperation(dependent)
-            dependent.waitUntilFinished()
-        }
-        #expect(Set(answers.events) == ["true"])
-    }
-
-    @Test("The lock is free while Foundation asks whether a cancelled operation is ready")
-    func readinessOfCancelled() async {
-        let answers = EventLog()
-        let operation = AskedAsyncOperation(isReady: { operation, isReady in
-            answers.add("\(Self.isFree(operation))")
-            return isReady
-        })
-        await Start.onSuspendedQueue(operation) { operation.cancel() }
-        #expect(Set(answers.events) == ["true"])
-    }
-
     @Test(
         "The lock is free while a block or an input is released that was replaced, removed or set after the end",
         arguments: [true, false])
