@@ -20,31 +20,6 @@ import OperationKitTestSupport
         #expect(run.errors.map { $0 == nil } == run.errors.indices.map { !indices.contains($0) })
     }
 
-    @Test("A run can be cancelled at every item", arguments: Strategy.allCases)
-    func cancelledAtEveryItem(strategy: Strategy) async {
-        for point in 0..<8 {
-            for endsFirst in [false, true] {
-                let log = WorkLog()
-                let run = Shared<AsyncOperation?>(nil)
-                let operation = strategy.make { items, completion in
-                    log.began(items)
-                    if endsFirst { completion(nil) }
-                    if items[0] == point { run.value?.cancel() }
-                    completion(nil)
-                }.makeOperation(on: Array(0..<8))
-                run.value = operation
-                try? await OperationQueue().run(operation)
-                let begun = log.units.count
-                // In parallel, others go on while this one is about to cancel.
-                #expect(strategy.isParallel ? begun > point : begun == point + 1)
-                #expect(operation.errors.map(text) == (0..<8).map { $0 < begun ? "success" : "cancelled" })
-                // Cancelling after the last end comes too late.
-                if endsFirst && begun == 8 { continue }
-                #expect(brief(operation.error).hasSuffix(" cancelled []"), "\(point)")
-            }
-        }
-    }
-
     /// What keeps further items from starting.
     enum Stop: CaseIterable, Sendable { case cancellation, outcome, failure, cancelledTask }
 
@@ -91,15 +66,6 @@ import OperationKitTestSupport
         case .failure: #expect(failures?.sorted() == (width == 1 ? ["first"] : ["first", "second"]))
         case .cancellation, .cancelledTask: #expect(failures == ["first"] && brief(run.error).contains(" cancelled ["))
         }
-    }
-
-    @Test("An outcome that is given before the start stands")
-    func finishedBeforeTheStart() async {
-        let log = EventLog()
-        let run = ParallelItems(2, 1, .continueAll) { _, _ in log.add("work") }.makeOperation(on: [1])
-        run.finish(withError: TestError.first)
-        await #expect(throws: TestError.first) { try await OperationQueue().run(run) }
-        #expect(log.events.isEmpty && run.errors.map(text) == ["cancelled"])
     }
 
     @Test("A missing input is an error, and an empty one is not")

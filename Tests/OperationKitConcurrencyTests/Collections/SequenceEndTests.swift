@@ -50,30 +50,6 @@ import OperationKitTestSupport
         #expect(taken.value == 11 && log.units.count == 10)
     }
 
-    @Test("Once an item has cancelled the task, no further item is taken", arguments: Strategy.allCases)
-    func cancelledByAnItem(strategy: Strategy) async {
-        let (log, taken, cancel) = (WorkLog(), Shared(0), Shared<(@Sendable () -> Void)?>(nil))
-        let takenAtCancel = Shared(0)
-        let operation = strategy.make { items, completion in
-            log.began(items)
-            if items[0] == 10 {
-                cancel.value?()
-                takenAtCancel.value = taken.value
-            }
-            completion(nil)
-        }
-        let (task, begin) = run(operation) { index in
-            taken.change { $0 += 1 }
-            return index
-        }
-        cancel.value = { task.cancel() }
-        begin.open()
-        await #expect(throws: CancellationError.self) { try await task.value }
-        // A thread that has looked before may still be about to take one.
-        #expect(taken.value <= takenAtCancel.value + (strategy.isParallel ? 1 : 0))
-        if !strategy.isParallel { #expect(log.units.count == 11 && taken.value == 11) }
-    }
-
     #if DEBUG
     @Test(
         "A run that is cancelled ends as cancelled, wherever the thread that cancels it is held up",
@@ -104,9 +80,7 @@ import OperationKitTestSupport
             if !isReached { return }
         }
     }
-    #endif
 
-    #if DEBUG
     /// Keeps what is left to workers, so that the test runs it.
     private final class HeldWorkers: SchedulingProbe.Observer {
         private var held: [@Sendable () -> Void] = []
