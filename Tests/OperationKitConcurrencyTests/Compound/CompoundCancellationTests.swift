@@ -60,34 +60,6 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "A compound may be cancelled in a child's `main()`, `didCancel()` and completion blocks",
-        arguments: [-1, 1], ["main", "asyncCompletionBlock", "completionBlock", "didCancel"]
-    )
-    func fromChildBlocks(limit: Int, place: String) async {
-        let compound = CompoundOperation(maxConcurrentOperationCount: limit)
-        let last = ScriptedOperation.stoppable()
-        let child = ScriptedOperation(
-            main: { [unowned compound] in
-                if place == "main" || place == "didCancel" { compound.cancel() }
-                if place != "didCancel" { $0.finish() }
-            },
-            didCancel: { [unowned compound] in
-                compound.cancel()
-                $0.finish(withError: CancellationError())
-            })
-        child.asyncCompletionBlock = { [unowned compound] _ in
-            if place == "asyncCompletionBlock" { compound.cancel() }
-        }
-        child.completionBlock = { [weak compound] in
-            if place == "completionBlock" { compound?.cancel() }
-        }
-        expectNoError { try compound.addOperations([child, last]) }
-        OperationQueue().addOperation(compound)
-        #expect(isCancelled(await ended(compound)))
-        #expect(last.isFinished)
-    }
-
-    @Test(
         "A compound that is cancelled before its start neither prepares, executes nor runs a child, and ends after all")
     func beforeTheStart() async {
         let (log, wasExecuting) = (EventLog(), Shared(false))
@@ -121,30 +93,6 @@ import OperationKitTestSupport
         #expect(children.allSatisfy { $0.isFinished })
     }
 
-    @Test(
-        "`finish(withError:)` on a compound cancels its children; it ends after them with that outcome, cancelled or not",
-        arguments: [nil, TestError.first], [false, true])
-    func finishFromOutside(_ error: TestError?, isCancelled: Bool) async {
-        for hasStarted in [true, false] {
-            let running = ScriptedOperation.idle()
-            let waiting = BlockOperation { Issue.record("It does not run.") }
-            let compound = CompoundOperation(operations: [running, waiting], maxConcurrentOperationCount: 1)
-            if hasStarted { await compound.start(until: running) }
-            if isCancelled { compound.cancel() }
-            #expect(compound.finish(withError: error))
-            #expect(running.isCancelled && waiting.isCancelled && !compound.isFinished)
-            #expect(!compound.finish(withError: TestError.second))
-            if hasStarted {
-                running.finish(withError: TestError.second)
-            } else {
-                compound.cancel()
-                OperationQueue().addOperation(compound)
-            }
-            #expect(await ended(compound) as? TestError == error && waiting.isFinished)
-            #expect(compound.isCancelled == (isCancelled || !hasStarted))
-        }
-    }
-
     @Test("Cancelling in `prepare()` cancels the children that were added before and those that are added after")
     func inPrepare() async {
         let children = (0..<2).map { _ in BlockOperation { Issue.record("It does not run.") } }
@@ -157,37 +105,5 @@ import OperationKitTestSupport
         })
         OperationQueue().addOperation(compound)
         #expect(isCancelled(await ended(compound)))
-    }
-
-    @Test(
-        "A child that is cancelled by itself does not wait for its siblings, unless the limit is reached, and its dependents run",
-        arguments: [-1, 1, 2])
-    func doesNotWait(limit: Int) async throws {
-        let log = EventLog()
-        let (began, gate) = (Gate(), Gate())
-        let first = ScriptedOperation("first") { first in
-            began.open()
-            elsewhere {
-                gate.pass()
-                first.finish()
-            }
-        }
-        let second = ScriptedOperation("second") { _ in Issue.record("It does not run.") }
-        let third = ScriptedOperation("third")
-        let children = [first, second, third]
-        for child in children {
-            child.asyncCompletionBlock = { [name = child.name ?? ""] in log.add("\(name) \(text($0))") }
-        }
-        second.addDependency(first)
-        third.addDependency(second)
-        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
-        OperationQueue().addOperation(compound)
-        await began.opened()
-        second.cancel()
-        if limit != 1 { await eventually("not ended") { third.isFinished } }
-        gate.open()
-        try await compound.finished()
-        let others = ["second cancelled", "third success"]
-        #expect(log.events == (limit == 1 ? ["first success"] + others : others + ["first success"]))
     }
 }

@@ -1,27 +1,6 @@
 import OperationKitTestSupport
 
 @Suite("Compound: children", .hangGuard, .serialized) struct CompoundChildrenTests {
-    // MARK: - Kinds of children
-
-    @Test(
-        "Inside synchronous children `OperationQueue.current` is one queue, private to the compound",
-        arguments: [-1, 1, 2]
-    )
-    func privateQueue(limit: Int) async throws {
-        let queues = Shared<Set<ObjectIdentifier>>([])
-        let outer = OperationQueue()
-        let children = (0..<50).map { index in
-            (index % 2 == 0 ? ChildKind.block : .throwing).make {
-                let id = OperationQueue.current.map { ObjectIdentifier($0) } ?? ObjectIdentifier(NSNull())
-                _ = queues.change { $0.insert(id) }
-            }
-        }
-        let compound = CompoundOperation(operations: children, maxConcurrentOperationCount: limit)
-        try await outer.run(compound)
-        #expect(queues.value.count == 1)
-        #expect(!queues.value.contains(ObjectIdentifier(outer)))
-    }
-
     @Test(
         "A compound leaves the completion blocks of its children alone, also replaced ones; each is called once",
         arguments: ChildKind.allCases
@@ -49,26 +28,6 @@ import OperationKitTestSupport
     }
 
     // MARK: - The end after the children
-
-    @Test(
-        "A compound finishes after its children, also when it is cancelled",
-        arguments: ChildKind.allCases, [false, true]
-    )
-    func finishesLast(_ kind: ChildKind, isCancelled: Bool) async {
-        let work = HeldWork()
-        let child = kind.make { work() }
-        let compound = CompoundOperation(operations: [child, BlockOperation {}])
-        let isFinishedChild = Shared(false)
-        compound.asyncCompletionBlock = { _ in isFinishedChild.value = child.isFinished }
-        OperationQueue().addOperation(compound)
-        await work.begun.opened()
-        if isCancelled { compound.cancel() }
-        #expect(!compound.isFinished)
-        work.mayEnd.open()
-        try? await compound.finished()
-        #expect(isFinishedChild.value)
-        #expect((compound.error != nil) == isCancelled)
-    }
 
     @Test("A compound does not finish before the `main()` of a finished child has returned")
     func mainOnTheStack() async throws {
@@ -111,19 +70,6 @@ import OperationKitTestSupport
         })
         await #expect(throws: TestError.first) { try await OperationQueue().run(compound) }
         #expect(child.isFinished && child.isCancelled)
-    }
-
-    @Test("A child that another one adds while it runs is run too", arguments: ChildKind.allCases, [-1, 1])
-    func fromAChild(_ kind: ChildKind, limit: Int) async throws {
-        let log = EventLog()
-        let compound = CompoundOperation(maxConcurrentOperationCount: limit)
-        try compound.addOperation(
-            kind.make { [unowned compound] in
-                expectNoError { try compound.addOperation(kind.make { log.add("second") }) }
-                log.add("first")
-            })
-        try await OperationQueue().run(compound)
-        #expect(Set(log.events) == ["first", "second"])
     }
 
     @Test("Adding to a finished compound, or in its `asyncCompletionBlock`, throws and leaves the operation alone")
@@ -196,14 +142,7 @@ import OperationKitTestSupport
         #expect(child.isFinished)
     }
 
-    // MARK: - Empty compounds and finished children
-
-    @Test("A compound without children finishes successfully before `start()` returns") func empty() {
-        let compound = CompoundOperation()
-        compound.start()
-        #expect(compound.isFinished)
-        #expect(compound.error == nil)
-    }
+    // MARK: - Finished children
 
     @Test(
         "A child that has finished before the start counts as finished, and its error is reported",
@@ -264,16 +203,5 @@ import OperationKitTestSupport
         running.finish()
         try await compound.finished()
         #expect(child.dependencies.isEmpty)
-    }
-
-    @Test("A compound that is never started is released with its children", arguments: [false, true])
-    func neverStarted(isSuspended: Bool) async throws {
-        let tracker = LeakTracker()
-        do {
-            let compound = tracker.track(CompoundOperation(operations: [tracker.track(ScriptedOperation())]))
-            compound.isSuspended = isSuspended
-            try compound.addOperation(tracker.track(BlockOperation {}))
-        }
-        await tracker.expectAllReleased()
     }
 }

@@ -4,16 +4,6 @@ import OperationKitTestSupport
 
 /// What Foundation on Linux does not survive by itself, with compounds.
 @Suite("Compound: hazards", .hangGuard) struct CompoundHazardTests {
-    private func chain(_ count: Int, _ make: () -> Operation) -> [Operation] {
-        var operations: [Operation] = []
-        for _ in 0..<count {
-            let operation = make()
-            if let last = operations.last { operation.addDependency(last) }
-            operations.append(operation)
-        }
-        return operations
-    }
-
     /// A cancelled child ends before what it depends on, which holds it unretained and finishes just when the child is
     /// freed.
     @Test(
@@ -37,12 +27,15 @@ import OperationKitTestSupport
 
     @Test("A chain of 100,000 block operations is freed without recursion") func longChain() async {
         let isFreed = await onThread(stackSize: workerStackSize) {
-            var chain = self.chain(100_000) { BlockOperation {} }
-            weak let first = chain.first
-            var last = chain.removeLast()
-            chain = []
-            var released = [last]
-            last = Operation()
+            var last = BlockOperation {}
+            weak let first = last
+            for _ in 1..<100_000 {
+                let next = BlockOperation {}
+                next.addDependency(last)
+                last = next
+            }
+            var released: [Operation] = [last]
+            last = BlockOperation {}
             DependencyRelease.release(&released)
             return first == nil
         }
@@ -56,7 +49,8 @@ import OperationKitTestSupport
     func longChainInACompound(isRun: Bool) async {
         let tracker = LeakTracker()
         await onThread(stackSize: workerStackSize) {
-            let children = self.chain(TestExtent.choose(2_000, long: 50_000)) { ScriptedOperation() }
+            let children = (0..<TestExtent.choose(2_000, long: 50_000)).map { _ in ScriptedOperation() }
+            for (child, next) in zip(children, children.dropFirst()) { next.addDependency(child) }
             tracker.track(children[0])
             let compound = CompoundOperation(operations: children)
             guard isRun else { return }

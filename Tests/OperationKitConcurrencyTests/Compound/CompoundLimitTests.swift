@@ -131,30 +131,6 @@ import OperationKitTestSupport
         try await compound.finished()
     }
 
-    @Test(
-        "No child starts while the compound is suspended, and the next one starts when it is resumed",
-        arguments: [-1, 1]
-    )
-    func suspension(limit: Int) async throws {
-        let log = EventLog()
-        let compound = CompoundOperation(maxConcurrentOperationCount: limit)
-        let second = ScriptedOperation.named("second", in: log)
-        let first = ScriptedOperation { [unowned compound] operation in
-            compound.isSuspended = true
-            log.add("first")
-            operation.finish()
-        }
-        second.addDependency(first)
-        try compound.addOperations([first, second])
-        OperationQueue().addOperation(compound)
-        await eventually("not run") { first.isFinished }
-        try await Self.letQueuesBegin()
-        #expect(compound.isSuspended && log.events == ["first"])
-        compound.isSuspended = false
-        try await compound.finished()
-        #expect(log.events == ["first", "second"])
-    }
-
     @Test("The quality of service may change while the compound runs, and counts for the children that start later")
     func changedQualityOfService() async throws {
         let log = EventLog()
@@ -176,5 +152,4 @@ import OperationKitTestSupport
         try await OperationQueue().run(compound)
         #expect(log.events == ["utility", "background"])
     }
-
 }

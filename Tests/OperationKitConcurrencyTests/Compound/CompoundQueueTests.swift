@@ -124,25 +124,6 @@ import OperationKitTestSupport
         #expect(child.isFinished && late.isFinished)
     }
 
-    @Test("Dependencies that come while children start neither trap nor hang")
-    func dependenciesAgainstWorkers() async throws {
-        for _ in 0..<200 {
-            let children = (0..<16).map { _ in BlockOperation {} }
-            let hub = ScriptedOperation.idle()
-            let compound = CompoundOperation(operations: children + [hub], maxConcurrentOperationCount: 2)
-            await concurrently([
-                { compound.start() },
-                {
-                    for child in children { child.addDependency(hub) }
-                    // Not before: Foundation on Linux loses an operation whose dependency ends while it is being added.
-                    hub.finish()
-                },
-            ])
-            try await compound.finished()
-            #expect(children.allSatisfy { $0.isFinished })
-        }
-    }
-
     @Test(
         "Children that wait for each other end, although two threads end them at the same time",
         arguments: [true, false])
