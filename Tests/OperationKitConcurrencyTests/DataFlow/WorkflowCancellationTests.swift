@@ -4,39 +4,22 @@ import OperationKitTestSupport
 
 /// Workflows that end early: cancelled, whatever they wait for, or by what their body throws.
 @Suite("Workflows that end early", .hangGuard) struct WorkflowCancellationTests {
-    enum Wait: CaseIterable {
-        case place, suspension, work, resource, condition, dependency, delay, retry, sleep, together
-    }
+    enum Wait: CaseIterable { case place, suspension, work, dependency, sleep, together }
 
-    /// What a workflow runs that waits so. A cancellation ends `held`, and what follows it does not run.
-    private static func body(
-        _ wait: Wait, held: ScriptedOperation, clock: ManualClock, log: EventLog
-    ) -> @Sendable (Workflow) async throws -> Void {
+    @Test(
+        "A workflow that is cancelled while it, or a step, waits ends, and runs no further step",
+        arguments: Wait.allCases)
+    func waits(_ wait: Wait) async {
+        let (clock, log) = (ManualClock(), EventLog())
         let step = TaskOperation(name: "step") { log.add("step") }
-        let database = ExclusiveAccess("database")
-        switch wait {
-        case .resource:
-            held.require(database)
-            held.start()
-            step.require(database)
-        case .condition:
-            step.addCondition(name: "never") { _ in try await cancellation() }
-        case .dependency: step.addDependency(held)
-        case .delay: step.addDependency(DelayOperation(for: .seconds(3_600)))
-        default: break
-        }
-        return { flow in
+        // A cancellation ends it, and what follows it does not run.
+        let held = ScriptedOperation.stoppable("held")
+        if wait == .dependency { step.addDependency(held) }
+        let workflow = WorkflowOperation(name: "flow", maxConcurrentOperationCount: 1) { flow in
             defer { log.add("cleaned up") }
             switch wait {
             case .sleep: try await flow.sleep(for: .seconds(1_000))
             case .work: try await flow.run(held)
-            case .retry:
-                let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(1_000)))
-                let retry = RetryOperation<Void, Void>(policy, name: "step") { attempt in
-                    ThrowingBlockOperation { throw TestError.first }
-                }
-                retry.clock = clock
-                try await flow.run(retry)
             case .together:
                 async let first: Void = flow.run(held)
                 async let second: Void = flow.run(step)
@@ -45,26 +28,15 @@ import OperationKitTestSupport
             }
             log.add("went on")
         }
-    }
-
-    @Test(
-        "A workflow that is cancelled while it, or a step, waits ends, and runs no further step",
-        arguments: Wait.allCases)
-    func waits(_ wait: Wait) async {
-        let (clock, log) = (ManualClock(), EventLog())
-        let held = ScriptedOperation("held", main: { _ in }) { $0.finish(withError: CancellationError()) }
-        let workflow = WorkflowOperation(
-            name: "flow", maxConcurrentOperationCount: 1, Self.body(wait, held: held, clock: clock, log: log))
         workflow.clock = clock
         if wait == .place { expectNoError { try workflow.addOperation(held) } }
         workflow.isSuspended = wait == .suspension
         workflow.start()
-        switch wait {
-        case .sleep, .retry: await clock.sleepers()
-        case .work, .together: await eventually("it does not run") { held.isExecuting }
-        default: await eventually("the step is not there") { workflow.debugDescription.contains("“step”") }
+        if wait == .sleep { await clock.sleepers() }
+        if [.place, .work, .together].contains(wait) { await eventually("it does not run") { held.isExecuting } }
+        if [.place, .suspension, .dependency].contains(wait) {
+            await eventually("the step is not there") { workflow.debugDescription.contains("“step”") }
         }
-        if wait == .place { await eventually("it does not run") { held.isExecuting } }
         workflow.cancel()
         await #expect(throws: CancellationError.self) { try await workflow.finished() }
         #expect(log.events == ["cleaned up"] || wait == .together && log.events == ["step", "cleaned up"])
