@@ -78,25 +78,6 @@ import OperationKitTestSupport
         withExtendedLifetime(deadlines) {}
     }
 
-    @Test("A delay of nothing, or less, expires without any time") func noDelay() async {
-        for duration in [Duration.zero, .seconds(-5), .seconds(Int64.min)] {
-            let gate = Gate()
-            let deadline = arm("expired", after: duration, opening: gate)
-            await gate.opened()
-            withExtendedLifetime(deadline) {}
-        }
-        #expect(log.events.count == 3)
-    }
-
-    @Test("A delay beyond all measure overflows nothing") func hugeDelay() async {
-        let deadline = arm("expired", after: .seconds(Int64.max))
-        await clock.sleepers()
-        #expect(clock.deadlines == [.century])
-        let continuous = ContinuousClock().timer.arm(for: target, after: .seconds(Int64.max)) { _ in }
-        #expect(deadline.disarm())
-        #expect(continuous.disarm())
-    }
-
     @Test("While a closure blocks, other deadlines expire") func blockingClosure() async {
         let (blocked, release, other) = (Gate(), Gate(), Gate())
         let first = clock.timer.arm(for: target, after: .seconds(1)) { _ in
@@ -199,28 +180,6 @@ import OperationKitTestSupport
         await late.opened()
         #expect(log.events == ["late"] && timer.state.withLock { $0.machine.deadlines.count } == 1)
         withExtendedLifetime((deadlines, real)) {}
-    }
-
-    @Test("A deadline that is disarmed while it expires is either called or disarmed") func race() async {
-        let seed = SplitMix64.freshSeed()
-        let (clock, target) = (clock, target)
-        let calls = Shared(0)
-        let disarmed = Shared(0)
-        for round in 0..<200 {
-            let deadline = clock.timer.arm(for: target, after: .seconds(1)) { _ in calls.change { $0 += 1 } }
-            await clock.sleepers()
-            await concurrently([
-                { clock.advance(by: .seconds(1)) },
-                {
-                    var random = SplitMix64(seed: seed &+ UInt64(round))
-                    random.spinRandomly(upTo: 3_000)
-                    if deadline.disarm() { disarmed.change { $0 += 1 } }
-                },
-            ])
-        }
-        await eventually("\(calls.value) calls and \(disarmed.value) disarmed, seed \(seed)") {
-            calls.value + disarmed.value == 200
-        }
     }
 
     @Test("Deadlines that several threads arm at the same time are served by one task, until the last one")

@@ -90,24 +90,6 @@ import OperationKitTestSupport
         await leaks.expectAllReleased()
     }
 
-    @Test(
-        "The delays of operations that are cancelled by the thousand end, whether or not they are held",
-        arguments: [false, true])
-    func thousandsCancelled(isForeign: Bool) async throws {
-        let queue = OperationQueue()
-        let ended = Shared(0)
-        let count = TestExtent.choose(300, long: 2_000)
-        for index in 0..<count {
-            let delay = queue.addOperation(work(isForeign: isForeign), after: .seconds(5), clock: clock)
-            delay.asyncCompletionBlock = { error in ended.change { $0 += error is CancellationError ? 1 : 0 } }
-            if index == 0 { delay.completionBlock = { _ = delay } }
-        }
-        queue.cancelAllOperations()
-        try await queue.allOperationsFinished()
-        await eventually("\(ended.value) delays have ended") { ended.value == count }
-        #expect(log.events.isEmpty)
-    }
-
     @Test("An operation that is cancelled just as its delay ends is kept until the delay has notified it")
     func cancelledAtTheEnd() async throws {
         let leaks = LeakTracker()

@@ -55,15 +55,6 @@ import OperationKitTestSupport
         #expect(text(operation.error) == text(error))
     }
 
-    @Test("An expiry after a cancellation has no effect") func cancelledBefore() async throws {
-        let operation = limited(ScriptedOperation.idle())
-        operation.start()
-        operation.cancel()
-        await clock.pass(.seconds(5))
-        operation.finish(withError: CancellationError())
-        #expect(operation.error is CancellationError)
-    }
-
     @Test("The time begins with the work, after the gates and what is called before it, however long that takes")
     func afterGates() async {
         let gate = HeldGate()
