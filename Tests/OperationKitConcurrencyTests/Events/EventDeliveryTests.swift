@@ -100,27 +100,6 @@ import OperationKitTestSupport
         operation.finish()
     }
 
-    @Test("An observer may add, cancel, finish and observe operations inside its methods")
-    func usesOperations() async throws {
-        let compound = CompoundOperation(name: "compound", operations: [ScriptedOperation("first")])
-        let late = EventRecorder()
-        let listener = EventRecorder { operation, event in
-            guard event.name == "first" else { return }
-            if event.isRunning {
-                operation.addObserver(late)
-                #expect(throws: Never.self) { try compound.addOperation(ScriptedOperation("second")) }
-            }
-            if event.isEnd { compound.cancel() }
-        }
-        compound.maxConcurrentOperationCount = 1
-        compound.addObserver(listener)
-        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
-        #expect(late.events == ["first: finished"])
-        #expect(listener.events.count { $0 == "second: added to compound" } == 1)
-        #expect(listener.events.count { $0 == "compound: cancelled" } == 1)
-        #expect(listener.events.last == "compound: finished: cancelled")
-    }
-
     @Test(
         "While threads cancel and finish an operation and change its observers, each observer sees an order that is possible"
     )

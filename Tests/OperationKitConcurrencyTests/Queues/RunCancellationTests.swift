@@ -42,24 +42,6 @@ import OperationKitTestSupport
         #expect(log.events == ["cancelled, finished false", "work ends", "run returned, finished true"])
     }
 
-    @Test("A closure is cancelled and waited for")
-    func closure() async throws {
-        let (begun, never, log) = (Gate(), Gate(), EventLog())
-        let task = Task {
-            try await OperationQueue().run {
-                begun.open()
-                await never.opened()
-                log.add("cancelled \(Task.isCancelled)")
-                return 1
-            }
-        }
-        await begun.opened()
-        task.cancel()
-        // The closure returns all the same: its output stands.
-        #expect(try await task.value == 1)
-        #expect(log.events == ["cancelled true"])
-    }
-
     /// The ways to run operations, and what each of them throws when it is cancelled.
     enum Run: CaseIterable {
         case one, typed, several
@@ -119,39 +101,6 @@ import OperationKitTestSupport
         queue.isSuspended = false
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(log.events == ["run returned, finished true"])
-    }
-
-    @Test(
-        "An operation that is cancelled while it is added ends", arguments: [ChildKind.asynchronous, .throwing, .block])
-    func cancelledDuringTheAddition(kind: ChildKind) async {
-        let seed = SplitMix64.freshSeed()
-        let unfinished = Shared(0)
-        let tracker = LeakTracker()
-        let queue = OperationQueue()
-        await race(
-            rounds: 3_000, seed: seed, prepare: { _ in tracker.track(kind.make {}) },
-            [
-                { @Sendable operation in
-                    queue.addOperation(operation)
-                    operation.waitUntilFinished()
-                },
-                { @Sendable in $0.cancel() },
-            ],
-            check: { operation, _ in if !operation.isFinished { unfinished.change { $0 += 1 } } })
-        #expect(unfinished.value == 0, "seed \(seed)")
-        await tracker.expectAllReleased()
-    }
-
-    @Test("A task that was cancelled before never starts the work")
-    func taskCancelledBefore() async {
-        let (log, queue) = (EventLog(), OperationQueue())
-        for _ in 0..<500 {
-            await #expect(throws: CancellationError.self) {
-                try await inCancelledTask { try await queue.run(ScriptedOperation.logged(log)) }
-            }
-        }
-        await eventually("\(log.events.count) operations have finished") { log.events.count == 500 }
-        #expect(Set(log.events) == ["asyncCompletionBlock cancelled"])
     }
 
     @Test("A stock operation may be released although what it depends on has not finished", arguments: [false, true])

@@ -70,29 +70,4 @@ import OperationKitTestSupport
         await #expect(throws: CancellationError.self) { try await inCancelledTask { try await running.value } }
         #expect(try await inCancelledTask { try await finished.value } == 2 && !running.isCancelled)
     }
-
-    @Test("A wait for an operation that is cancelled before its start ends", arguments: Start.allCases)
-    func cancelledBeforeTheStart(start: Start) async {
-        let operation = ScriptedOperation()
-        let waiting = Task { try await operation.finished() }
-        await operation.becomesAwaited()
-        await start(operation) { operation.cancel() }
-        await #expect(throws: CancellationError.self) { try await waiting.value }
-        #expect(operation.isFinished)
-    }
-
-    @Test("Waiters resume after dependents may start")
-    func dependents() async throws {
-        let operation = ScriptedOperation.idle()
-        let dependent = ScriptedOperation()
-        dependent.addDependency(operation)
-        let waiting = Task {
-            try await operation.finished()
-            return operation.isFinished && dependent.isReady
-        }
-        operation.start()
-        await operation.becomesAwaited()
-        operation.finish()
-        #expect(try await waiting.value)
-    }
 }
