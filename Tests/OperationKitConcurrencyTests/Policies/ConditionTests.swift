@@ -56,22 +56,6 @@ import OperationKitTestSupport
         #expect(log.events == ["asyncCompletionBlock cancelled"])
     }
 
-    @Test("A compound is prepared and starts its children after its conditions, and is cancelled with them")
-    func compound() async throws {
-        let child = logged()
-        let compound = CompoundOperation(operations: [child])
-        compound.addCondition(condition("condition", .satisfied))
-        compound.start()
-        try await compound.finished()
-        #expect(log.events == ["condition", "main", "asyncCompletionBlock success"])
-        let (failing, spared) = (CompoundOperation(operations: []), logged())
-        try failing.addOperation(spared)
-        failing.addCondition(condition("no", .failed(TestError.first)))
-        failing.start()
-        await #expect(throws: ConditionError.self) { try await failing.finished() }
-        #expect(spared.isFinished && log.count(of: "main") == 1)
-    }
-
     @Test(
         "An evaluation that cancels its own task cancels the operation, and one that cancels that does not fail it",
         arguments: ["task", "task, and throws", "operation, and throws"])

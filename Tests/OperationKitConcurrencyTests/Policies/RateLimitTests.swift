@@ -76,35 +76,6 @@ import OperationKitTestSupport
         }
         Issue.record("There are more places")
     }
-
-    @Test("A permit that returns while its deadline is being armed does not take the deadline of the next one away")
-    func lateDeadline() async {
-        for place in 0..<Interruption.bound {
-            let (clock, log) = (ManualClock(), EventLog())
-            let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
-            let operations = (0..<3).map { ScriptedOperation.named("\($0)", in: log, requiring: [api]) }
-            defer { withExtendedLifetime(operations) {} }
-            let wasInterrupted = await onThread {
-                // The first permit returns, and the second operation uses it, if the deadline is armed already.
-                let interruption = Interruption(at: place) {
-                    // For a moment only: at most places there is nothing to wait for.
-                    for _ in 0..<20 where clock.deadlines.isEmpty { Thread.sleep(forTimeInterval: 0.000_05) }
-                    clock.advance(by: .seconds(10))
-                    operations[1].start()
-                    for _ in 0..<20 where log.count(of: "1") == 0 { Thread.sleep(forTimeInterval: 0.000_05) }
-                }
-                SchedulingProbe.observed(by: interruption) { operations[0].start() }
-                return interruption.hasRun
-            }
-            if !wasInterrupted { return operations[1].cancel() }
-            operations[2].start()
-            await eventually("at \(place): \(log.events)") {
-                if let next = clock.deadlines.first { clock.advance(to: ManualClock.Instant(offset: next)) }
-                return log.events.count == 3
-            }
-        }
-        Issue.record("There are more places")
-    }
     #endif
 
     @Test("A permit is used when everything else was granted, too") func usedAtTheGrant() async {

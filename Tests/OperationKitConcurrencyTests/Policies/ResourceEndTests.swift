@@ -79,9 +79,8 @@ import OperationKitTestSupport
         await leaks.expectAllReleased()
     }
 
-    @Test("An operation that ends before its start requests nothing", arguments: End.allCases) func beforeTheStart(
-        end: End
-    ) async {
+    @Test("An operation that ends before its start requests nothing", arguments: End.allCases)
+    func beforeTheStart(end: End) async {
         do {
             let database = leaks.track(ExclusiveAccess("database"))
             var ended: AsyncOperation? = operation("ended", database)
@@ -94,22 +93,6 @@ import OperationKitTestSupport
             next.finish()
         }
         await leaks.expectAllReleased()
-    }
-
-    @Test("An operation that is granted and cancelled before its work releases what it has") func granted() async throws
-    {
-        let database = ExclusiveAccess("database")
-        let operation = operation("operation", database)
-        let gate = HeldGate(order: .last)
-        operation.addGate(gate)
-        operation.start()
-        #expect(gate.isAwaited)
-        let next = self.operation("next", database)
-        next.start()
-        operation.cancel()
-        await begun("next")
-        next.finish()
-        #expect(log.events == ["next"])
     }
 
     @Test(
@@ -179,43 +162,16 @@ import OperationKitTestSupport
 
 /// What is free, and counted, when an operation is finished.
 @Suite("Releases at the end", .hangGuard) struct ResourceReleaseTests {
-    enum Order: CaseIterable { case serialQueue, dependencies, compound, awaited }
-
-    private func run(_ operations: [AsyncOperation], _ order: Order) async throws {
-        let queue = OperationQueue()
-        if order == .serialQueue { queue.maxConcurrentOperationCount = 1 }
-        if order == .dependencies || order == .compound {
-            for (next, operation) in zip(operations.dropFirst(), operations) { next.addDependency(operation) }
-        }
-        switch order {
-        case .serialQueue, .dependencies:
-            for operation in operations { queue.addOperation(operation) }
-        case .compound:
-            queue.addOperation(CompoundOperation(operations: operations))
-        case .awaited:
-            for operation in operations {
-                queue.addOperation(operation)
-                try await operation.waitForFinish()
-            }
-        }
-        for operation in operations { try await operation.waitForFinish() }
-    }
-
-    @Test(
-        "What an operation had is free when the next one of a queue, of a compound or of a task starts",
-        arguments: Order.allCases)
-    func free(order: Order) async throws {
+    @Test("What a child had is free when the next one begins")
+    func freeForTheNextChild() async throws {
         let (database, host) = (ExclusiveAccess("database", maximumWaiting: 0), ConcurrencyLimit("host", 1))
-        let operations = (0..<TestExtent.choose(500, long: 10_000)).map { number -> AsyncOperation in
-            let operation = AsyncBlockOperation(name: "\(number)") { finish in
-                DispatchQueue.global().async { finish() }
-            }
+        let operations = (0..<TestExtent.choose(500, long: 10_000)).map { number in
+            let operation = AsyncBlockOperation(name: "\(number)") { finish in elsewhere { finish() } }
             operation.require(database)
             operation.require(host, within: .zero)
             return operation
         }
-        try await run(operations, order)
-        #expect(operations.compactMap { $0.error.map(String.init(describing:)) }.isEmpty)
+        try await OperationQueue().run(CompoundOperation(operations: operations, maxConcurrentOperationCount: 1))
     }
 
     #if DEBUG
@@ -278,31 +234,5 @@ import OperationKitTestSupport
         operation.start()
         operation.finish()
         #expect(try #require(end.value) <= #require(resource.time.value))
-    }
-
-    @Test(
-        "What a circuit breaker counts is counted when the next operation of a queue starts", arguments: [true, false])
-    func counted(isHalfOpen: Bool) async throws {
-        for _ in 0..<TestExtent.choose(100, long: 1_000) {
-            let clock = ManualClock()
-            let breaker = CircuitBreaker("service", minimumCalls: 1, halfOpenCalls: 1, clock: clock)
-            let count = Shared(0)
-            var operations = (0..<5).map { number -> AsyncOperation in
-                let operation = IOBlockOperation<Void, Int> {
-                    count.change { $0 += 1 }
-                    throw TestError.first
-                }
-                operation.require(breaker)
-                return operation
-            }
-            if isHalfOpen {
-                try await run([operations.removeFirst()], .awaited)
-                clock.advance(by: .seconds(60))
-                count.value = 0
-            }
-            try await run(operations, .serialQueue)
-            #expect(count.value == 1)
-            #expect(operations.dropFirst().allSatisfy { $0.error is CircuitOpenError })
-        }
     }
 }
