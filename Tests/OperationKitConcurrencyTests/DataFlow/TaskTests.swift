@@ -5,62 +5,42 @@ import OperationKitTestSupport
 /// What becomes of the closure and the task of an operation when the operation ends.
 @Suite("The end of a task operation", .hangGuard) struct TaskEndTests {
     enum Kind: CaseIterable {
-        case task, closure, synchronous
-
-        static let asynchronous = [Kind.task, .closure]
+        case task, closure
 
         func make(_ body: @escaping @Sendable () async throws -> Int) -> IOOperation<Void, Int> {
             switch self {
             case .task: TaskOperation(body)
             case .closure: IOTaskOperation { (_: Void) in try await body() }
-            case .synchronous: preconditionFailure("The body is asynchronous.")
             }
-        }
-    }
-
-    /// An operation whose closure holds a token.
-    private static func holding(_ kind: Kind, _ tracker: LeakTracker, fails: Bool) -> IOOperation<Void, Int> {
-        let token = tracker.token("closure")
-        let body: @Sendable () throws -> Int = {
-            token.use()
-            if fails { throw TestError.first }
-            return 1
-        }
-        if kind == .synchronous { return IOBlockOperation { (_: Void) in try body() } }
-        return kind.make {
-            await Task.yield()
-            return try body()
-        }
-    }
-
-    /// What is true at the moment at which the operation reads as finished, on the thread that ends it.
-    private final class End: FinishObserving, @unchecked Sendable {
-        let log = EventLog()
-        private let look: @Sendable () -> String
-
-        init(of operation: AsyncOperation, _ look: @escaping @Sendable () -> String) {
-            self.look = look
-            _ = operation.observeFinish(self)
-        }
-
-        func operationFinished(_ operation: AsyncOperation, error: (any Error)?, _ list: inout Trampoline) {
-            log.add(look())
         }
     }
 
     @Test(
         "When the operation reads as finished, its closure has been released, and nothing is called in a cancelled task",
-        arguments: Kind.allCases, [false, true])
-    func theClosureIsReleasedFirst(kind: Kind, fails: Bool) async {
-        let tracker = LeakTracker()
-        let operation = Self.holding(kind, tracker, fails: fails)
-        let end = End(of: operation) { "\(tracker.alive), \(Task.isCancelled)" }
+        arguments: [Kind.task, .closure, nil], [false, true])
+    func theClosureIsReleasedFirst(kind: Kind?, fails: Bool) async {
+        let (tracker, log) = (LeakTracker(), EventLog())
+        let operation: IOOperation<Void, Int>
+        do {
+            let token = tracker.token("closure")
+            let body: @Sendable () throws -> Int = {
+                token.use()
+                if fails { throw TestError.first }
+                return 1
+            }
+            operation =
+                kind?.make {
+                    await Task.yield()
+                    return try body()
+                } ?? IOBlockOperation { (_: Void) in try body() }
+        }
+        FinishObserver(operation) { log.add("\(tracker.alive), \(Task.isCancelled)") }
         await Start.byHand(operation)
-        await eventually("nothing is told") { !end.log.events.isEmpty }
-        #expect(end.log.events == ["[], false"])
+        await eventually("nothing is told") { !log.events.isEmpty }
+        #expect(log.events == ["[], false"])
     }
 
-    @Test("An outcome that other code gives cancels the task", arguments: Kind.asynchronous)
+    @Test("An outcome that other code gives cancels the task", arguments: Kind.allCases)
     func outcomeFromOutside(kind: Kind) async throws {
         let (begun, cancelled) = (Gate(), Gate())
         let operation = kind.make {
@@ -76,7 +56,7 @@ import OperationKitTestSupport
         #expect(!operation.isCancelled)
     }
 
-    @Test("A task that is cancelled from inside cancels the operation before that ends", arguments: Kind.asynchronous)
+    @Test("A task that is cancelled from inside cancels the operation before that ends", arguments: Kind.allCases)
     func cancelledFromInside(kind: Kind) async throws {
         for round in 0..<200 {
             let wasCancelled = Shared(false)
@@ -93,7 +73,7 @@ import OperationKitTestSupport
     }
 
     #if DEBUG
-    @Test("No completion block is called inside the cancellation of a task", arguments: Kind.asynchronous)
+    @Test("No completion block is called inside the cancellation of a task", arguments: Kind.allCases)
     func insideTheCancellation(kind: Kind) async {
         for place in 0..<Interruption.bound {
             let holder = Shared<IOOperation<Void, Int>?>(nil)

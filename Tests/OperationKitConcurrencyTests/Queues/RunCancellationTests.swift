@@ -3,31 +3,15 @@ import OperationKitTestSupport
 /// `OperationQueue.run` when the awaiting task is cancelled: it owns the operation, cancels it, and still waits for its
 /// end.
 @Suite("OperationQueue.run, cancelled", .hangGuard) struct RunCancellationTests {
-    /// Work that ends with an error, where it can have one.
-    private static let makers: [@Sendable (@escaping @Sendable () -> Void) -> Operation] = [
-        { work in
-            AsyncBlockOperation { finish in
-                Thread {
-                    work()
-                    finish(TestError.first)
-                }.start()
-            }
-        },
-        { work in
-            ThrowingBlockOperation {
-                work()
-                throw TestError.first
-            }
-        }, { BlockOperation(block: $0) },
-    ]
-
-    @Test("`run` returns only after the work has ended, whose outcome stands", arguments: makers.indices)
-    func work(index: Int) async {
+    @Test(
+        "`run` returns only after the work has ended, whose outcome stands",
+        arguments: [ChildKind.hopping, .throwing, .block])
+    func work(kind: ChildKind) async {
         let (work, log) = (HeldWork(), EventLog())
-        let operation = Self.makers[index]({
+        let operation = kind.make {
             work()
             log.add("work ends")
-        })
+        }
         let task = Task {
             defer { log.add("run returned, finished \(operation.isFinished)") }
             try await OperationQueue().run(operation)
@@ -38,7 +22,7 @@ import OperationKitTestSupport
         log.add("cancelled, finished \(operation.isFinished)")
         work.mayEnd.open()
         let result = await task.result
-        #expect(text(result.failure) == (operation is AsyncOperation ? "first" : "cancelled"))
+        #expect(text(result.failure) == (operation is AsyncOperation ? "success" : "cancelled"))
         #expect(log.events == ["cancelled, finished false", "work ends", "run returned, finished true"])
     }
 
