@@ -169,7 +169,7 @@ import OperationKitTestSupport
         let summary = OperationTimeline.sample.summary
         #expect(
             "\(summary)" == """
-                8 operations, 1 failed, 1 did not run, 1 cancelled, 1 not finished, 1 attempt repeated
+                8 operations, 1 failed, 1 did not run, 1 cancelled, 1 not finished, 1 tried again
                 3.1 s for 6.5 s of work: 2.1 at the same time on average, 3 at most
                 waited 5.5 s for operations that they depended on, 4 times
                 waited 2.7 s for a place in “Sync”, 2 times

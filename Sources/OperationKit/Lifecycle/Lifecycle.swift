@@ -92,13 +92,20 @@ struct Lifecycle {
     }
 }
 
+/// What an operation ends with inside the library, in place of the error that users see.
+protocol OutcomeError: Error {
+    var error: any Error { get }
+}
+
 /// A mark of an error that says no more than that the work was cancelled. If the operation was cancelled with a reason, it ends with
 /// that instead. `CancellationError` needs none.
-struct MarkedError: Error {
+struct MarkedError: OutcomeError {
     let error: any Error
 }
 
 extension Error {
+    /// The error that users see.
+    var shown: any Error { (self as? any OutcomeError)?.error ?? self }
     var isMarked: Bool { self is CancellationError || self is MarkedError }
     var unmarked: any Error { (self as? MarkedError)?.error ?? self }
 }

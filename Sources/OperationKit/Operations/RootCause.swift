@@ -5,16 +5,11 @@ public import Foundation
 /// ``FailureCollection`` counts all that one operation kept from running as one failure.
 ///
 /// It is part of the outcome, so operations that run pay nothing for it.
-struct SkippedError: CancellableError {
+struct SkippedError: CancellableError, OutcomeError {
     let error: any Error
     let cause: RootCause
 
     var isCancelled: Bool { error.isCancellation }
-}
-
-extension Error {
-    /// The error that users see.
-    var shown: any Error { (self as? SkippedError)?.error ?? self }
 }
 
 /// The operation that went wrong first, and so kept others from running, because it failed or was cancelled.

@@ -125,26 +125,24 @@ extension TimelineCauses {
 }
 
 extension OperationTimeline.Summary: CustomStringConvertible {
-    /// How many reasons the description has lines for.
-    private static let reasonLines = 8
-
     /// The numbers as lines of text.
     public var description: String {
         let counts = [
             (failedCount, "failed"), (skippedCount, "did not run"), (cancelledCount, "cancelled"),
             (unfinishedCount, "not finished"),
-            (retryCount, "attempt\(retryCount == 1 ? "" : "s") repeated"),
+            (retryCount, "tried again"),
         ].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let operations = "\(operationCount) operation\(operationCount == 1 ? "" : "s")"
         var lines = [
             ([operations] + counts).joined(separator: ", "),
             "\(wallTime.shortText) for \(work.shortText) of work: \(meanParallelism.shortText) at the same time on average, \(maximumParallelism) at most",
         ]
-        for wait in waiting.prefix(Self.reasonLines) {
+        let reasonLines = 8
+        for wait in waiting.prefix(reasonLines) {
             lines.append(
                 "waited \(wait.duration.shortText) \(wait.reason)" + (wait.count > 1 ? ", \(wait.count) times" : ""))
         }
-        if waiting.count > Self.reasonLines { lines.append("… and for other reasons") }
+        if waiting.count > reasonLines { lines.append("… and for other reasons") }
         lines += bounds.map { "at least " + $0 }
         if droppedCount > 0 {
             lines.append("\(droppedCount) other operation\(droppedCount == 1 ? " was" : "s were") not recorded")
