@@ -10,12 +10,9 @@ import OperationKitTestSupport
     /// The delays of a policy, all of whose attempts fail.
     private func delays(_ policy: RetryPolicy, index: Int = 0) async -> [Duration] {
         var delays: [Duration] = []
-        let clock = ManualClock()
         await #expect(throws: TestError.first) {
-            try await policy.retrying(named: { "" }, index: index, clock: clock) { number, _, delay in
-                #expect(number == delays.count + 1)
+            try await policy.retrying(named: { "" }, index: index, clock: ManualClock()) { _, _, delay in
                 delays.append(delay)
-                clock.advance(by: delay)
             } attempt: { _ -> Result<Void, any Error> in
                 .failure(TestError.first)
             }
@@ -32,9 +29,7 @@ import OperationKitTestSupport
     }
 
     @Test("What is wrong with a policy is said") func problems() {
-        #expect(RetryPolicy().problem == nil)
-        #expect(policy(0).problem == "its maximumAttempts is 0")
-        #expect(policy(-1).problem == "its maximumAttempts is -1")
+        #expect(RetryPolicy().problem == nil && policy(-1).problem == "its maximumAttempts is -1")
         let backoffs: [(Backoff, String)] = [
             (.constant(.seconds(-1)), "begins with a delay of"),
             (.linear(.seconds(1), increment: .seconds(-1)), "grows by"),
@@ -61,20 +56,20 @@ import OperationKitTestSupport
         (0..<count).count { _ in budget.allowsRetry(begins: true) }
     }
 
-    @Test("Retries are allowed up to the fraction of the calls, and up to the minimum") func fraction() {
-        for (minimum, expected) in [(0, 2), (5, 5)] {
-            let budget = RetryBudget(fraction: 0.2, minimumRetries: minimum, clock: ManualClock())
-            #expect(retries(1, of: budget) == min(minimum, 1))
-            for _ in 0..<14 { budget.callBegan() }
-            #expect(retries(9, of: budget) == expected - min(minimum, 1))
-        }
-    }
-
-    @Test("Every hundredth is exact: of 100 calls, a fraction of 0.29 allows 29 retries") func exactFraction() {
+    @Test("Retries are allowed up to the fraction of the calls, each hundredth exactly, and up to the minimum")
+    func fraction() {
         for percent in 0...100 {
-            let budget = RetryBudget(fraction: Double(percent) / 100, minimumRetries: 0, clock: ManualClock())
-            for _ in 0..<100 { budget.callBegan() }
-            #expect(retries(200, of: budget) == percent)
+            for minimum in [0, 5] {
+                let budget = RetryBudget(fraction: Double(percent) / 100, minimumRetries: minimum, clock: ManualClock())
+                var allowed = retries(9, of: budget)
+                #expect(allowed == minimum)
+                let counts = (1...100).map { _ in
+                    budget.callBegan()
+                    allowed += retries(2, of: budget)
+                    return allowed
+                }
+                #expect(counts == (1...100).map { max(percent * $0 / 100, minimum) })
+            }
         }
     }
 
@@ -106,42 +101,29 @@ import OperationKitTestSupport
 }
 
 @Suite("Backoff") struct BackoffTests {
-    private func delays(_ backoff: Backoff, _ count: Int = 5) -> [Duration] {
-        (1...count).map { backoff.delay(beforeRetry: $0) }
-    }
-
     @Test("The delays of each backoff grow as they should, up to the maximum") func delays() {
-        #expect(delays(.none) == Array(repeating: .zero, count: 5))
-        #expect(delays(.constant(.seconds(2))) == Array(repeating: .seconds(2), count: 5))
-        #expect(delays(.linear(.milliseconds(100))) == [100, 200, 300, 400, 500].map { .milliseconds($0) })
-        #expect(
-            delays(.linear(.seconds(1), increment: .seconds(3), maximum: .seconds(8)))
-                == [1, 4, 7, 8, 8].map { .seconds($0) })
-        #expect(delays(.exponential(.milliseconds(100))) == [100, 200, 400, 800, 1_600].map { .milliseconds($0) })
-        #expect(
-            delays(.exponential(.seconds(1), factor: 3, maximum: .seconds(20)))
-                == [1, 3, 9, 20, 20].map { .seconds($0) })
+        for (backoff, seconds) in [
+            (.none, [0, 0, 0, 0, 0]), (.constant(.seconds(2)), [2, 2, 2, 2, 2]),
+            (.linear(.seconds(1)), [1, 2, 3, 4, 5]), (.exponential(.seconds(1)), [1, 2, 4, 8, 16]),
+            (.linear(.seconds(1), increment: .seconds(3), maximum: .seconds(8)), [1, 4, 7, 8, 8]),
+            (.exponential(.seconds(1), factor: 3, maximum: .seconds(20)), [1, 3, 9, 20, 20]),
+        ] as [(Backoff, [Int])] {
+            #expect((1...5).map { backoff.delay(beforeRetry: $0) } == seconds.map { .seconds($0) })
+        }
     }
 
     @Test("Jittered delays with a seed are always the same") func seeded() {
         let backoff = Backoff.exponential(.milliseconds(100), maximum: .seconds(10))
         // From an implementation in another language.
         let expected: [Jitter: [Int64]] = [
-            .none: [
-                100_000_000_000_000_000, 200_000_000_000_000_000, 400_000_000_000_000_000, 800_000_000_000_000_000,
-            ],
-            .full: [74_156_487_877_182_336, 31_982_078_575_384_020, 111_440_452_102_055_472, 275_352_573_218_910_016],
-            .equal: [
-                87_078_243_938_591_152, 115_991_039_287_692_016, 255_720_226_051_027_744, 537_676_286_609_455_040,
-            ],
-            .decorrelated: [
-                248_312_975_754_364_672, 203_132_437_240_260_768, 241_918_666_794_339_152, 315_379_406_140_796_384,
-            ],
+            .none: [100_000_000_000_000_000, 200_000_000_000_000_000, 400_000_000_000_000_000],
+            .full: [74_156_487_877_182_336, 31_982_078_575_384_020, 111_440_452_102_055_472],
+            .equal: [87_078_243_938_591_152, 115_991_039_287_692_016, 255_720_226_051_027_744],
+            .decorrelated: [248_312_975_754_364_672, 203_132_437_240_260_768, 241_918_666_794_339_152],
         ]
         for jitter in Jitter.allCases {
             var delays = JitteredDelays(backoff, jitter, seed: 42)
-            let all = (1...4).map { delays.next(beforeRetry: $0).components.attoseconds }
-            #expect(all == expected[jitter])
+            #expect((1...3).map { delays.next(beforeRetry: $0).components.attoseconds } == expected[jitter])
         }
     }
 
@@ -159,8 +141,7 @@ import OperationKitTestSupport
         return tenths
     }
 
-    @Test("Each jitter spreads delays over its own range")
-    func distributions() {
+    @Test("Each jitter spreads delays over its own range") func distributions() {
         #expect(distribution(.none, in: .seconds(4) ... .seconds(5))[0] == 10_000)
         for (jitter, range) in [(Jitter.full, Duration.zero ... .seconds(4)), (.equal, .seconds(2) ... .seconds(4))] {
             let tenths = distribution(jitter, in: range)
@@ -197,8 +178,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("An attempt whose turn comes after the cancellation does not begin, and gives its turn back")
-    func cancelledInTurn() async throws {
+    @Test("An attempt whose turn comes after the cancellation gives that back") func cancelledInTurn() async throws {
         let (turn, begun) = (Shared<FinishHandle<Void>?>(nil), Shared(false))
         let operation = AsyncBlockOperation { finish in turn.value = finish }
         operation.start()
