@@ -3,7 +3,6 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Prerequisites of conditions", .hangGuard) struct PrerequisiteTests {
-    /// A condition that runs an operation first.
     struct Needs: OperationCondition {
         let name = "signed in"
         let log: EventLog
@@ -39,9 +38,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A prerequisite runs before the evaluation, on a queue of its own, and its failure is that of the operation",
-        arguments: [nil, TestError.first])
+    @Test("A prerequisite runs first, on its own queue, and its failure counts", arguments: [nil, TestError.first])
     func outcome(error: TestError?) async throws {
         let login = endless("login")
         let work = work(needing: login)
@@ -55,12 +52,11 @@ import OperationKitTestSupport
     }
 
     @Test("A prerequisite that is around what needs it is an error") func aroundItsOperation() async throws {
-        let (work, whole) = (logged("work"), CompoundOperation())
-        work.addCondition(Needs(log: log) { [unowned whole] in whole })
+        let whole = CompoundOperation()
+        let work = work(needing: whole)
         try whole.addOperation(work)
         whole.require(database)
-        work.start()
-        try await work.waitForFinish()
+        await Start.byHand(work)
         #expect(work.error is ConditionError && log.events.isEmpty)
         withExtendedLifetime(whole) {}
     }
@@ -113,8 +109,7 @@ import OperationKitTestSupport
         #expect(log.events == ["login", "evaluate", "work"])
     }
 
-    @Test("Two operations whose prerequisites wait for the other one are an error of one of both")
-    func waitForEachOther() async throws {
+    @Test("Of two whose prerequisites wait for each other, one is refused") func waitForEachOther() async throws {
         for _ in 0..<TestExtent.choose(50, long: 2_000) {
             let logins = [logged("login"), logged("login")]
             let works = logins.map { work(needing: $0) }
@@ -176,26 +171,19 @@ import OperationKitTestSupport
         #expect(log.events == (goesOn ? ["login"] : ["login", "stop login"]))
     }
 
-    @Test("A prerequisite that is used already is an error that names it", arguments: 0..<5)
-    func used(index: Int) async throws {
-        let login = endless("login")
-        let work = work(needing: login)
-        let compound = CompoundOperation()
-        let hold = ScriptedOperation()
+    @Test("A prerequisite that is used already is an error", arguments: 0..<5) func used(index: Int) async throws {
+        let (login, hold, compound) = (endless("login"), ScriptedOperation(), CompoundOperation())
+        let (work, other) = (work(needing: login), work(needing: login))
         switch index {
         case 0: login.start()
         case 1: try compound.addOperation(login)
-        case 2:
-            // It runs for another operation.
-            let other = self.work(needing: login)
+        case 2, 3:
+            // It runs for another operation, or waits for a third one until it can.
+            if index == 3 { login.addDependency(hold) }
             other.start()
-            await log.begun("login")
-        case 3:
-            // It runs for another operation, and waits for a third one.
-            login.addDependency(hold)
-            let other = self.work(needing: login)
-            other.start()
-            await eventually("not taken") { login.surroundingOperations.contains(other) }
+            await eventually("not taken") {
+                login.surroundingOperations.contains(other) && login.isAtWork == (index == 2)
+            }
         default:
             // It would wait for itself.
             work.addCondition(Needs(log: log) { [unowned work] in work })
@@ -203,27 +191,23 @@ import OperationKitTestSupport
         }
         work.start()
         try await work.waitForFinish()
-        guard
-            case .prerequisiteFailed("work", "signed in", index == 4 ? "work" : "login", let cause)? =
-                work.error as? ConditionError
-        else { return #expect(Bool(false), "\(text(work.error))") }
-        #expect(cause is OperationQueueError)
+        guard case .prerequisiteFailed(_, _, let prerequisite, let cause)? = work.error as? ConditionError else {
+            return #expect(Bool(false), "\(text(work.error))")
+        }
+        #expect(prerequisite == (index == 4 ? "work" : "login") && cause is OperationQueueError)
         hold.start()
         if index < 4 { login.finish() }
     }
 
     @Test("A prerequisite is inside what is around the operation that waits for it", arguments: [false, true])
     func order(isNested: Bool) async throws {
-        let open = Gate()
-        var login = logged("login", host)
-        // What needs the login is a prerequisite itself.
-        if isNested { login = work(needing: login) }
-        let child = logged("save")
+        let (open, child) = (Gate(), logged("save"))
+        // What needs the login may be a prerequisite itself.
+        let made = UncheckedSendable(isNested ? work(needing: logged("login", host)) : logged("login", host))
         child.addCondition(name: "open") { _ in
             await open.opened()
             return .satisfied
         }
-        let made = UncheckedSendable(login)
         child.addCondition(Needs(log: log) { made.value })
         let sync = CompoundOperation(name: "sync", operations: [child])
         sync.require(database)
@@ -240,26 +224,22 @@ import OperationKitTestSupport
 
     @Test("A prerequisite that is made while its operation is cancelled ends, too", arguments: ChildKind.allCases)
     func madeTooLate(kind: ChildKind) async {
-        let (isAsked, isCancelled) = (Gate(), Gate())
-        let login = UncheckedSendable(kind.make("login") {})
-        let work = logged("work")
+        let (making, work, login) = (HeldWork(), logged("work"), UncheckedSendable(kind.make("login") {}))
         work.addCondition(
             Needs(log: log) {
-                isAsked.open()
-                isCancelled.pass()
+                making()
                 return login.value
             })
         work.start()
-        await isAsked.opened()
+        await making.begun.opened()
         work.cancel()
-        isCancelled.open()
+        making.mayEnd.open()
         await eventually("“login” does not end") { login.value.isFinished }
         #expect(login.value.isCancelled && log.events.isEmpty)
     }
 
     @Test("The description of an operation says what its prerequisite waits for") func description() async throws {
-        let holder = ScriptedOperation.idle("import")
-        holder.require(database)
+        let holder = log.held("import", database)
         holder.start()
         let work = work(needing: logged("login", database))
         work.start()

@@ -66,8 +66,7 @@ import OperationKitTestSupport
         #expect(desk.machine.permitsReturned(1, of: rate).isEmpty && desk.machine.waitingCount(of: rate) == 0)
     }
 
-    @Test("A request that lacks a resource keeps its place in the lines of all, and takes none before it gets all")
-    mutating func together() {
+    @Test("A request keeps its place in all lines, and takes none before it gets all") mutating func together() {
         let (a, b) = (desk.resource(), desk.resource())
         desk.request("holder", a)
         desk.request("both", a, b)
@@ -79,8 +78,7 @@ import OperationKitTestSupport
         #expect(desk.granted == ["holder", "both", "later"])
     }
 
-    @Test("Requests from inside a holder come before others, and hold up these, but not each other")
-    mutating func inside() {
+    @Test("Requests from inside come before others, and hold up these, but not each other") mutating func inside() {
         let (a, b, c) = (desk.resource(), desk.resource(), desk.resource())
         desk.request("sync", a, isComposite: true)
         desk.request("user of b", b)
@@ -100,8 +98,7 @@ import OperationKitTestSupport
         #expect(desk.granted.last == "outside")
     }
 
-    @Test("Of several requests from inside that a release could serve, the first one in the order gets it")
-    mutating func insideOrder() {
+    @Test("Of requests from inside that a release could serve, the first one gets it") mutating func insideOrder() {
         let (a, b, c) = (desk.resource(), desk.resource(), desk.resource())
         desk.request("sync", a, isComposite: true)
         desk.request("user", b, c)
@@ -111,8 +108,7 @@ import OperationKitTestSupport
         #expect(desk.granted.last == "both")
     }
 
-    @Test("A request from outside that waited behind one from inside is granted with it, if there is another place")
-    mutating func outsideBehindInside() {
+    @Test("A request behind one from inside is granted with it, given a place") mutating func outsideBehindInside() {
         let (a, b, c) = (desk.resource(), desk.resource(2), desk.resource())
         desk.request("sync", c, isComposite: true)
         desk.request("user", a)
@@ -123,8 +119,7 @@ import OperationKitTestSupport
         #expect(desk.granted == ["sync", "user", "both", "outside"])
     }
 
-    @Test("A request moves when it comes inside, and is refused if what it requires is held there")
-    mutating func enclosed() {
+    @Test("A request moves when it comes inside, or is refused what is held there") mutating func enclosed() {
         let (a, b) = (desk.resource(2), desk.resource())
         desk.request("sync", a, isComposite: true)
         desk.request("user", b)
@@ -138,19 +133,15 @@ import OperationKitTestSupport
         #expect(desk.granted.last == "late")
         // Whatever the limit, and at any depth.
         desk.request("inner", desk.resource(), isComposite: true, inside: "sync")
-        #expect(
-            desk.request("child", a, inside: "inner")
-                == desk.ids["sync"].map { .refused(.init(resource: a, holder: $0)) })
+        let refusal = desk.ids["sync"].map { ResourceStateMachine.Answer.refused(.init(resource: a, holder: $0)) }
+        #expect(desk.request("child", a, inside: "inner") == refusal)
         // Also if it came inside after its grant.
         desk.request("guest", desk.resource(), isComposite: true)
         #expect(desk.enclose("guest", by: "sync") == nil)
-        #expect(
-            desk.request("child", a, inside: "guest")
-                == desk.ids["sync"].map { .refused(.init(resource: a, holder: $0)) })
+        #expect(desk.request("child", a, inside: "guest") == refusal)
     }
 
-    @Test("Where no request may wait, one may for another resource as long as this one has a place for it")
-    mutating func noRoom() {
+    @Test("Where no request may wait, one may for another resource while there is a place") mutating func noRoom() {
         let (a, b, c) = (desk.resource(maximumWaiting: 0), desk.resource(), desk.resource())
         desk.request("sync", c, isComposite: true)
         desk.request("user", b)
@@ -183,13 +174,6 @@ import OperationKitTestSupport
 }
 
 @Suite("RatePermits") struct RatePermitsTests {
-    @Test("A use that is reported late counts as the last one") func late() {
-        var permits = RatePermits(per: .seconds(10))
-        #expect(permits.used(at: .seconds(5)) == .seconds(15))
-        #expect(permits.used(at: .seconds(3)) == nil)
-        #expect(permits.returned(at: .seconds(15)) == (2, nil))
-    }
-
     @Test("A return is reported once more if the use came after its deadline had been armed") func armedBefore() {
         var permits = RatePermits(per: .seconds(10))
         #expect(permits.willBeUsed(at: .seconds(1)) == .seconds(11))
@@ -199,7 +183,9 @@ import OperationKitTestSupport
         #expect(permits.returned(at: .seconds(13)) == (1, nil))
         #expect(permits.willBeUsed(at: .seconds(20)) == .seconds(30))
         #expect(permits.returned(at: .seconds(30)) == (0, nil))
-        #expect(permits.used(at: .seconds(31)) == .seconds(41))
+        // A use that is reported late counts as the last one.
+        #expect(permits.used(at: .seconds(31)) == .seconds(41) && permits.used(at: .seconds(29)) == nil)
+        #expect(permits.returned(at: .seconds(41)) == (2, nil))
     }
 
     @Test("In no time of that length there are more uses than permits", arguments: 1...10 as ClosedRange<UInt64>)

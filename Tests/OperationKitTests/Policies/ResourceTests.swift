@@ -5,8 +5,7 @@ import OperationKitTestSupport
 @Suite("Resources", .hangGuard) struct ResourceTests {
     private let log = EventLog()
 
-    @Test("A resource that is required twice is waited for the shorter time, whichever comes first")
-    func requiredTwice() {
+    @Test("A resource that is required twice is waited for the shorter time, in either order") func requiredTwice() {
         let database = ExclusiveAccess("database")
         for durations: [Duration?] in [[nil, .seconds(1)], [.seconds(1), nil], [.seconds(2), .seconds(1)]] {
             var request = ResourceRequest()
@@ -24,23 +23,19 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A wait whose time is over just after it was granted has ended nothing") func expiredAfterGrant() async throws
-    {
+    @Test("A wait whose time is over just after it was granted has ended nothing") func expiredAfterGrant() throws {
         let database = ExclusiveAccess("database")
         let (holder, next) = (log.held("holder", database), log.held("next", database))
         holder.start()
-        await log.begun("holder")
         let lease = try #require(holder.withState { $0.gates?.lease } as? ResourceLease)
         #expect(ResourcePool.shared.expired(try #require(lease.requestID))?.count == nil)
         next.start()
         #expect(log.events == ["holder"])
         holder.finish()
-        await log.begun("next")
         next.finish()
     }
 
-    @Test("An operation says which one it comes after where its resource is free, and runs when that one gives up")
-    func afterAnother() async throws {
+    @Test("An operation says what it comes after where its resource is free") func afterAnother() async throws {
         let (database, network, clock) = (ExclusiveAccess("database"), ExclusiveAccess("network"), ManualClock())
         let (holder, both, next) = (log.held("import", network), log.held("both"), log.held("next", database))
         both.clock = clock
@@ -57,30 +52,23 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Operations with a higher priority come first, and those with the same one in the order of their requests")
-    func order() async throws {
+    @Test("Operations come by priority, and then in the order of their requests") func order() async throws {
         let database = ExclusiveAccess("database")
+        let operations = (0..<7).map { ScriptedOperation.named("\($0)", in: log, requiring: [database]) }
+        for number in [3, 6] { operations[number].queuePriority = .high }
         let first = log.held("first", database)
-        first.start()
-        let operations = (0..<6).map { number in
-            let operation = ScriptedOperation.named("\(number)", in: log, requiring: [database])
-            operation.queuePriority = number.isMultiple(of: 3) ? .high : .normal
-            return operation
-        }
-        for operation in operations { operation.start() }
+        for operation in [first] + operations { operation.start() }
         first.finish()
         for operation in operations { try await operation.finished() }
-        #expect(log.events == ["first", "0", "3", "1", "2", "4", "5"])
+        #expect(log.events == ["first", "3", "6", "0", "1", "2", "4", "5"])
     }
 
     @Test("More operations than may wait end with an error that names the resource") func tooManyWaiting() async {
         let database = ExclusiveAccess("database", maximumWaiting: 1)
         let operations = ["0", "1", "2"].map { log.held($0, database) }
         for operation in operations { operation.start() }
-        #expect(
-            operations[2].error as? ResourceError
-                == .tooManyWaiting(operation: "2", resource: "database", maximum: 1))
-        #expect(operations[2].isFinished && !operations[1].isFinished)
+        let error = ResourceError.tooManyWaiting(operation: "2", resource: "database", maximum: 1)
+        #expect(operations[2].error as? ResourceError == error && !operations[1].isFinished)
         operations[1].cancel()
         let another = log.held("another", database)
         another.start()
@@ -90,8 +78,7 @@ import OperationKitTestSupport
         another.finish()
     }
 
-    @Test("A wait that takes too long ends the operation, with an error that names all, by its clock")
-    func within() async {
+    @Test("A wait that takes too long by its clock ends with an error that names all") func within() async {
         let clock = ManualClock()
         let (database, disk) = (ExclusiveAccess("database"), ExclusiveAccess("disk"))
         let (holder, operation) = (log.held("import", disk, database), log.held("export"))
@@ -102,30 +89,31 @@ import OperationKitTestSupport
         operation.require(database, within: .seconds(5))
         operation.start()
         await clock.pass(.seconds(5))
-        await #expect(
-            throws: ResourceError.timedOut(
-                operation: "export", resource: "database", duration: .seconds(5), holders: ["import"])
-        ) { try await operation.finished() }
+        let error = ResourceError.timedOut(
+            operation: "export", resource: "database", duration: .seconds(5), holders: ["import"])
+        await #expect(throws: error) { try await operation.finished() }
         #expect(log.events == ["import"] && database.waitingCount == 0 && disk.waitingCount == 0)
         await clock.expectNoSleepers()
         holder.finish()
     }
 
     @Test("A grant in time ends the time of the wait, and without a time to wait there is none") func inTime() async {
-        let clock = ManualClock()
-        let database = ExclusiveAccess("database")
-        let (holder, operation, impatient) = (
-            log.held("holder", database), log.held("operation"), log.held("impatient")
-        )
+        let (database, clock) = (ExclusiveAccess("database"), ManualClock())
+        /// Starts one that does not wait.
+        func impatient(_ resource: OperationResource) -> ScriptedOperation {
+            let operation = log.held("impatient")
+            operation.require(resource, within: .zero)
+            operation.start()
+            return operation
+        }
+        func tooLate(_ resource: String, holders: [String]) -> ResourceError {
+            .timedOut(operation: "impatient", resource: resource, duration: .zero, holders: holders)
+        }
+        let (holder, operation) = (log.held("holder", database), log.held("operation"))
         operation.clock = clock
         operation.require(database, within: .seconds(5))
-        impatient.require(database, within: .zero)
-        holder.start()
-        operation.start()
-        impatient.start()
-        #expect(
-            impatient.error as? ResourceError
-                == .timedOut(operation: "impatient", resource: "database", duration: .zero, holders: ["holder"]))
+        for operation in [holder, operation] { operation.start() }
+        #expect(impatient(database).error as? ResourceError == tooLate("database", holders: ["holder"]))
         await clock.sleepers()
         holder.finish()
         await log.begun("operation")
@@ -133,18 +121,13 @@ import OperationKitTestSupport
         clock.advance(by: .seconds(60))
         operation.finish()
         #expect(operation.error == nil)
-        let patient = log.held("free")
-        patient.require(database, within: .zero)
-        patient.start()
-        #expect(log.events.last == "free")
-        patient.finish()
+        impatient(database).finish()
+        #expect(log.events.last == "impatient")
         // A permit that was used is held by no operation.
         let api = RateLimit("api", 1, per: .seconds(10), clock: clock)
-        let (first, second) = (log.held("first", api), log.held("second"))
-        second.require(api, within: .zero)
-        for operation in [first, second] { operation.start() }
-        let error = ResourceError.timedOut(operation: "second", resource: "api", duration: .zero, holders: [])
-        #expect(second.error as? ResourceError == error)
+        let first = log.held("first", api)
+        first.start()
+        #expect(impatient(api).error as? ResourceError == tooLate("api", holders: []))
         first.finish()
     }
 
@@ -164,12 +147,12 @@ import OperationKitTestSupport
             precondition(operation.error == nil)
             MisuseReporter.shared.waitForReports()
             let policies = [
-                "the requirement “database”", "the requirement “service”", "the condition “online”", "a timeout",
-                "a clock",
+                "requirement “database”", "requirement “service”", "condition “online”", "timeout", "clock",
             ]
             precondition(reports.value.count == policies.count, "\(reports.value)")
             for (text, policy) in zip(reports.value, policies) {
-                precondition(text.contains("“work” had started when it was given \(policy)."), text)
+                let article = policy.contains("“") ? "the" : "a"
+                precondition(text.contains("“work” had started when it was given \(article) \(policy)."), text)
             }
         }
     }
@@ -204,9 +187,7 @@ import OperationKitTestSupport
         ),
     ]
 
-    @Test(
-        "A limit or a budget that makes no sense, or a compound inside itself, traps, and says so",
-        arguments: 0..<20)
+    @Test("A limit or a budget that makes no sense, or a compound inside itself, traps, and says so", arguments: 0..<20)
     func traps(index: Int) async {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [index] in
             ResourceTests.senseless[index].0()
@@ -216,25 +197,16 @@ import OperationKitTestSupport
         #expect(text.contains("OperationKit: ") && text.contains(Self.senseless[index].1), "\(text)")
         #endif
     }
-
-    @Test("What an operation waits for is described by the kind of the resource") func titles() {
-        #expect(ExclusiveAccess("a").title == "exclusive access to “a”")
-        #expect(ConcurrencyLimit("a", 1).title == "the place of “a”")
-        #expect(ConcurrencyLimit("a", 2).title == "one of 2 places of “a”")
-        #expect(RateLimit("a", 2, per: .seconds(1)).title == "a permit of “a”")
-    }
 }
 
 @Suite("Resources with keys", .hangGuard) struct KeyedResourceTests {
-    @Test("Operations with one key share a resource, those with another one or none have theirs")
-    func keys() {
+    @Test("Operations with one key share a resource, those with another one or none have theirs") func keys() {
         let hosts = KeyedConcurrencyLimit("host", 4, maximumWaiting: 7)
         let first = hosts["a"]
         #expect(first === hosts[Optional("a")] && first !== hosts["b"])
         #expect((first.name, first.limit, first.maximumWaiting) == ("host a", 4, 7))
         let none = hosts[URL(string: "file")?.host]
         #expect(none === hosts[String?.none] && none !== first && none.name == "host")
-
         let files = KeyedExclusiveAccess("file", maximumWaiting: 1)
         let file = files[1]
         #expect(file === files[1] && file !== files[2])
@@ -243,8 +215,7 @@ import OperationKitTestSupport
         #expect(file.name == "file 1" && file.maximumWaiting == 1)
     }
 
-    @Test("A resource exists as long as an operation waits for it or has it, and nothing is left of its key then")
-    func lifetime() async {
+    @Test("A resource exists while an operation uses it, and nothing is left of its key then") func lifetime() async {
         let (files, log) = (KeyedExclusiveAccess("file"), EventLog())
         let (holder, waiter) = (log.held("holder", files["a"]), log.held("waiter", files["a"]))
         for operation in [holder, waiter] { operation.start() }
@@ -259,8 +230,7 @@ import OperationKitTestSupport
         #expect(files.resources.entries.withLock(\.count) == 0)
     }
 
-    @Test("An object keeps its key while the one before it tells of its end, and is freed with no lock held")
-    func successors() async {
+    @Test("An object keeps its key while the one before it ends, and is freed with no lock") func successors() async {
         let objects = KeyedObjects<Released>()
         let tell = Shared<@Sendable () -> Void>({})
         // What tells of the end of the first one does so again and again.

@@ -31,37 +31,29 @@ extension EventLog {
         return (sync, child, database)
     }
 
-    @Test("An operation that requires what a composite around it has ends with an error", arguments: 0..<5, [1, 2])
-    func ring(index: Int, limit: Int) async throws {
+    private func heldBySync(_ operation: String) -> ResourceError {
+        .heldByComposite(operation: operation, resource: "database", composite: "sync")
+    }
+
+    @Test(
+        "An operation that requires what a composite around it has ends with an error",
+        arguments: ["", "started", "inner", "started, inner", "inner, started"], [1, 2])
+    func ring(how: String, limit: Int) async throws {
         let (sync, child, database) = await sync(limit)
-        let other = log.held("other", database)
-        if index > 1, limit > 1 { other.start() }
-        let operation = log.held("operation", database)
-        switch index {
-        case 0: try sync.addOperation(operation)
-        case 1: try sync.addOperation(CompoundOperation(operations: [operation]))
-        case 2:
-            operation.start()
-            #expect(operation.isExecuting)
-            try sync.addOperation(operation)
-        case 3:
-            operation.start()
-            let inner = CompoundOperation(operations: [operation])
-            try sync.addOperation(inner)
-        default:
-            let inner = CompoundOperation(operations: [operation])
-            inner.require(host)
-            inner.start()
+        let (other, operation) = (log.held("other", database), log.held("operation", database))
+        if how.contains("started"), limit > 1 { other.start() }
+        if how.hasPrefix("started") { operation.start() }
+        let inner = how.contains("inner") ? CompoundOperation(operations: [operation]) : nil
+        if how == "inner, started" {
+            inner?.require(host)
+            inner?.start()
             await eventually("does not wait") { database.waitingCount == 1 }
-            try sync.addOperation(inner)
         }
+        try sync.addOperation(inner ?? operation)
         await eventually("not refused: \(operation.debugDescription)") { operation.isFinished }
-        #expect(
-            operation.error as? ResourceError
-                == .heldByComposite(operation: "operation", resource: "database", composite: "sync"))
-        child.finish()
+        #expect(operation.error as? ResourceError == heldBySync("operation"))
+        for operation in [child, other] { operation.finish() }
         try? await sync.finished()
-        other.finish()
     }
 
     @Test("An operation that waits and cannot be added goes on waiting", arguments: [false, true])
@@ -82,9 +74,7 @@ extension EventLog {
         #expect(operation.error == nil)
     }
 
-    @Test(
-        "An operation that waits inside a composite which then gets what it requires is refused",
-        arguments: [1, 2], [false, true])
+    @Test("What waits inside a composite which then gets what it needs is refused", arguments: [1, 2], [false, true])
     func composites(depth: Int, startsInside: Bool) async throws {
         let holder = log.held("holder", database, host)
         holder.start()
@@ -99,21 +89,17 @@ extension EventLog {
         sync.start()
         holder.finish()
         await #expect(throws: CompoundOperationError.self) { try await sync.finished() }
-        #expect(
-            early.error as? ResourceError
-                == .heldByComposite(operation: "early", resource: "database", composite: "sync"))
+        #expect(early.error as? ResourceError == heldBySync("early"))
     }
 
-    @Test(
-        "A child that was started by hand, and waits for what its composite then gets, is refused",
-        arguments: ["closure", "prerequisite", "step"])
+    @Test("A child that waits for what its composite gets is refused", arguments: ["closure", "prerequisite", "step"])
     func startedByHand(kind: String) async throws {
         let holder = log.held("holder", database)
         holder.start()
-        var child = IOTaskOperation<Int, Int>(name: "child") { $0 }.with(input: 1)
-        if kind == "closure" {
-            child = IOTaskOperation(name: "child", retry: RetryPolicy()) { (number: Int) in number }.with(input: 1)
-        }
+        let work: @Sendable (Int) async throws -> Int = { $0 }
+        let child =
+            kind == "closure" ? IOTaskOperation(retry: RetryPolicy(), work) : IOTaskOperation(name: "child", work)
+        child.input = 1
         if kind == "prerequisite" {
             let first = ScriptedOperation.named("first", in: log, requiring: [database])
             child.addCondition(PrerequisiteTests.Needs(log: log) { first })
@@ -137,27 +123,37 @@ extension EventLog {
 
     enum Kind: CaseIterable { case retry, nested, closure, repetition }
 
-    private func attempt(_ kind: Kind, _ work: @escaping @Sendable () async throws -> Void) -> AsyncOperation {
-        let once = RetryPolicy(maximumAttempts: 1)
+    /// An operation with one attempt, or as many as the policy says. If they are operations, they require `own`.
+    private func attempt(
+        _ kind: Kind, _ policy: RetryPolicy = RetryPolicy(maximumAttempts: 1),
+        own: CircuitBreaker = CircuitBreaker("own"), _ work: @escaping @Sendable () async throws -> Void
+    ) -> AsyncOperation {
+        let make: @Sendable (Int) -> AsyncOperation = { _ in
+            let attempt = TaskOperation(work)
+            attempt.require(own)
+            return attempt
+        }
         return switch kind {
-        case .retry: RetryOperation(once) { _ in TaskOperation(work) }
-        case .nested: RetryOperation(once) { _ in RetryOperation(once) { _ in TaskOperation(work) } }
-        case .closure: TaskOperation(retry: once, work)
-        case .repetition: RepeatOperation(every: .seconds(1), maximumCount: 1) { _ in TaskOperation(work) }
+        case .retry: RetryOperation(policy, makeOperation: make)
+        case .nested: RetryOperation(policy) { _ in RetryOperation(policy, makeOperation: make) }
+        case .closure: TaskOperation(retry: policy, work)
+        case .repetition: RepeatOperation(every: .seconds(1), maximumCount: 1, makeOperation: make)
         }
     }
 
     @Test(
-        "For the circuit breaker of the whole, an attempt ends for the reason for which the whole was cancelled",
+        "An attempt ends for the reason that cancelled the whole, for the circuit breaker of that, and not for its own",
         arguments: Kind.allCases, ["timeout", "reason", "none", "success"])
     func reason(kind: Kind, end: String) async throws {
-        let (clock, circuit, begun) = (ManualClock(), CircuitBreaker("service", minimumCalls: 1), Gate())
-        let call = attempt(kind) {
+        func makeCircuit() -> CircuitBreaker { CircuitBreaker("service", minimumCalls: 1) }
+        let (clock, circuit, own, begun) = (ManualClock(), makeCircuit(), makeCircuit(), Gate())
+        let call = attempt(kind, own: own) {
             begun.open()
             do { try await cancellation() } catch { if end != "success" { throw error } }
         }
         call.clock = clock
         call.timeout = .seconds(5)
+        call.require(database)
         call.require(circuit)
         call.start()
         await begun.opened()
@@ -167,28 +163,7 @@ extension EventLog {
         default: call.cancel()
         }
         try await call.waitForFinish()
-        #expect(circuit.state == (end == "timeout" || end == "reason" ? .open : .closed))
-    }
-
-    @Test("For a circuit breaker that an attempt itself requires, it ends as cancelled when the whole is cancelled")
-    func ownCircuit() async throws {
-        let (circuit, begun) = (CircuitBreaker("service", minimumCalls: 1), Gate())
-        let call = RetryOperation(RetryPolicy()) { _ in
-            let attempt = TaskOperation {
-                begun.open()
-                try await cancellation()
-            }
-            attempt.require(circuit)
-            return attempt
-        }
-        call.require(database)
-        let other = CircuitBreaker("other", minimumCalls: 1)
-        call.require(other)
-        call.start()
-        await begun.opened()
-        call.cancel(withError: TestError.reason)
-        try await call.waitForFinish()
-        #expect(circuit.state == .closed && other.state == .open)
+        #expect(circuit.state == (end == "timeout" || end == "reason" ? .open : .closed) && own.state == .closed)
     }
 
     @Test("An attempt waits with the priority of the whole, by its clock, until cancelled", arguments: Kind.allCases)
@@ -216,20 +191,14 @@ extension EventLog {
         normal.finish()
     }
 
-    @Test(
-        "What a retry requires each of its attempts requires, and describes as its wait, and nothing is held in between",
-        arguments: [Kind.retry, .closure])
+    @Test("What a retry requires, each attempt requires, and nothing in between", arguments: [Kind.retry, .closure])
     func retry(kind: Kind) async throws {
         let (clock, log, count) = (ManualClock(), log, Shared(0))
-        let policy = RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))
-        let attempt: @Sendable () async throws -> Void = {
+        let retry = attempt(kind, RetryPolicy(maximumAttempts: 2, backoff: .constant(.seconds(5)))) {
             let number = count.increment()
             log.add("attempt \(number)")
             if number == 1 { throw TestError.first }
         }
-        let retry: AsyncOperation =
-            kind == .closure
-            ? TaskOperation(retry: policy, attempt) : RetryOperation(policy) { _ in TaskOperation(attempt) }
         retry.clock = clock
         retry.require(database)
         retry.start()
@@ -250,7 +219,7 @@ extension EventLog {
     func refusedAttempt(isRepetition: Bool) async throws {
         let attempts = Shared(0)
         let make: @Sendable (Int) -> TaskOperation<Int> = { _ in
-            attempts.change { $0 += 1 }
+            _ = attempts.increment()
             return TaskOperation { 1 }
         }
         let retry: IOOperation<Void, Int> =
@@ -260,17 +229,13 @@ extension EventLog {
         retry.require(database)
         let sync = CompoundOperation(name: "sync", operations: [retry])
         sync.require(database)
-        sync.start()
-        await #expect(throws: CompoundOperationError.self) { try await sync.finished() }
-        #expect(attempts.value == 1)
-        guard case .heldByComposite? = retry.error as? ResourceError else {
-            return #expect(Bool(false), "\(text(retry.error))")
-        }
+        await Start.byHand(sync)
+        #expect(sync.error is CompoundOperationError && attempts.value == 1)
+        #expect(text(retry.error).contains("heldByComposite"))
     }
 }
 
 @Suite("Requirements of operations without work", .hangGuard) struct WorklessOperationTests {
-    /// Operations whose work can't begin.
     private static let withoutWork: [@Sendable () -> AsyncOperation] = [
         { IOBlockOperation<Int, Int> { $0 } }, { IOTaskOperation<Int, Int> { $0 } }, { MapOperation<Int, Int> { $0 } },
         { MacroOperation(Step<Int, Int>.increment("step")) }, { Waterfall<Int, Int>() },
@@ -286,9 +251,7 @@ extension EventLog {
         },
     ]
 
-    @Test(
-        "What ends because its work can't begin is no call, uses no permit and is not announced",
-        arguments: withoutWork.indices)
+    @Test("What can't begin its work is no call, uses no permit and is not announced", arguments: withoutWork.indices)
     func workless(index: Int) async throws {
         let (log, circuit) = (EventLog(), CircuitBreaker("service", minimumCalls: 1))
         let rate = RateLimit("rate", 1, per: .seconds(60), clock: ManualClock())
