@@ -15,41 +15,15 @@ import OperationKitTestSupport
         return operation
     }
 
-    func expectSkipped(
-        _ name: String?, because dependency: String, _ error: (any Error)?,
-        _ location: SourceLocation = #_sourceLocation
-    ) {
-        #expect(brief(error) == "\(name ?? "") after \(dependency): first", sourceLocation: location)
-    }
-
-    @Test("The children that did not run because of a failure are counted with it", arguments: [-1, 1])
-    func counted(limit: Int) async {
-        let login = failing("login")
-        let children = ["profile", "photos", "notify"].map { requiring($0, login) }
-        let compound = CompoundOperation(
-            name: "sync", operations: children + [login], maxConcurrentOperationCount: limit)
-        let error = await outcome(of: compound)
-        #expect(summary(error) == ["3 login 3"])
-        #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
-        #expect(error?.localizedDescription.hasPrefix("“sync”: 1 of 4 operations failed: “login”: ") == true)
-        #expect(error?.localizedDescription.hasSuffix("; 3 others did not run because of it.") == true)
-        for child in children { expectSkipped(child.name, because: "login", child.error) }
-    }
-
     /// What fails, what did not run because of it, and what a compound of all reports.
     private static let reports: [@Sendable (BlockedChildrenTests) -> (children: [Operation], report: [String])] = [
-        // A child that depends on a failed one without requiring its success runs, and counts by itself.
+        // A binding keeps its target from running as a required success does, and a mere dependency does not.
         { tests in
-            let (login, cleanUp) = (tests.failing("login"), tests.failing("clean up", .second))
-            cleanUp.addDependency(login)
-            return ([login, cleanUp], ["0 login 0", "1 clean up 0"])
-        },
-        // A binding keeps its target from running as a required success does.
-        { _ in
-            let load = Step<Void, Int>.failing("load")
-            let double = Step<Int, Int>("double") { step, input in step.finish(with: input) }
+            let (load, double) = (Step<Void, Int>.failing("load"), Step<Int, Int>("double") { _, _ in })
             double.bind(\.input, to: load, \.output)
-            return ([load, double], ["0 load 1"])
+            let cleanUp = tests.failing("clean up", .second)
+            cleanUp.addDependency(load)
+            return ([load, double, cleanUp], ["0 load 1", "2 clean up 0"])
         },
         // What a child ends with that did not run otherwise is its own failure.
         { tests in
@@ -72,16 +46,14 @@ import OperationKitTestSupport
             let outside = tests.failing("outside")
             let chained = tests.requiring("chained", outside)
             for operation in [chained, outside] { OperationQueue().addOperation(operation) }
-            return (
-                [tests.requiring("a", outside), tests.requiring("b", chained), tests.requiring("c", outside)], ["0 a 2"]
-            )
+            let causes: [(String, Operation)] = [("a", outside), ("b", chained), ("c", outside)]
+            return (causes.map { tests.requiring($0, $1) }, ["0 a 2"])
         },
         // Groups that fail because of an operation outside are one failure, at any depth.
         { tests in
             let login = tests.failing("login")
-            let groups = ["0", "1", "2"].map { name in
-                CompoundOperation(
-                    name: name, operations: [CompoundOperation(operations: [tests.requiring("x", login)])])
+            let groups = (0..<3).map { _ in
+                CompoundOperation(operations: [CompoundOperation(operations: [tests.requiring("x", login)])])
             }
             OperationQueue().addOperation(login)
             return ([tests.requiring("after", groups[2])] + groups, ["0 after 3"])
@@ -94,15 +66,12 @@ import OperationKitTestSupport
         },
         // A cause inside another child is counted with that child.
         { tests in
-            let step = Step<Void, Int>.failing("step")
+            let (step, login) = (Step<Void, Int>.failing("step"), tests.failing("login", .second))
             let macro = MacroOperation(step).then(Step<Int, Int> { _, _ in })
             macro.name = "macro"
-            let login = tests.failing("login", .second)
             let inner = CompoundOperation(name: "inner", operations: [login])
-            let children = [
-                tests.requiring("a", step), tests.requiring("b", login), tests.requiring("c", inner), macro, inner,
-            ]
-            return (children, ["3 macro 1", "4 inner 2"])
+            let causes: [(String, Operation)] = [("a", step), ("b", login), ("c", inner)]
+            return (causes.map { tests.requiring($0, $1) } + [macro, inner], ["3 macro 1", "4 inner 2"])
         },
         // A cause inside a child that recovers from it is reported by the first child that it kept from running.
         { tests in
@@ -111,8 +80,7 @@ import OperationKitTestSupport
         },
         // A chain whose step required one before it that failed reports its own failure.
         { tests in
-            let first = Step<Void, Int>.failing("first")
-            let second = Step<Int, Int>("second") { step, input in step.finish(with: input) }
+            let (first, second) = (Step<Void, Int>.failing("first"), Step<Int, Int>("second") { _, _ in })
             second.requireSuccess(of: first)
             let macro = MacroOperation(first).then(second)
             macro.name = "macro"
@@ -134,9 +102,8 @@ import OperationKitTestSupport
         // Two groups, in one of which is what the other one requires, are one failure.
         { tests in
             let login = tests.failing("login")
-            let first = CompoundOperation(name: "first", operations: [login])
-            let second = CompoundOperation(name: "second", operations: [tests.requiring("profile", login)])
-            return ([second, first], ["1 first 1"])
+            let groups = [tests.requiring("x", login), login].map { CompoundOperation(name: "group", operations: [$0]) }
+            return (groups, ["1 group 1"])
         },
         // A decision of a group that is no report of its children is a failure of its own.
         { tests in
@@ -153,28 +120,23 @@ import OperationKitTestSupport
         #expect(await summary(outcome(of: CompoundOperation(operations: children))) == report)
     }
 
-    @Test("Of several causes, the dependency that was added first counts")
-    func severalCauses() async {
+    @Test("Of several causes, the dependency that was added first counts") func severalCauses() async {
         let (a, b) = (failing("a"), failing("b", .second))
-        let both = requiring("both", b, a)
-        let one = requiring("one", a)
-        let error = await outcome(of: CompoundOperation(name: "c", operations: [a, b, both, one]))
+        let children = [a, b, requiring("both", b, a), requiring("one", a)]
+        let compound = CompoundOperation(name: "c", operations: children, maxConcurrentOperationCount: 1)
+        let error = await outcome(of: compound)
         #expect(summary(error) == ["0 a 1", "1 b 1"])
-        let description = error?.localizedDescription ?? ""
-        #expect(description.hasPrefix("“c”: 2 of 4 operations failed: “a”: "), "\(description)")
-        #expect(description.components(separatedBy: "; 1 other did not run because of it").count == 3, "\(description)")
+        let parts = error?.localizedDescription.components(separatedBy: "; 1 other did not run because of it") ?? []
+        #expect(parts.count == 3 && parts[0].hasPrefix("“c”: 2 of 4 operations failed: “a”: "), "\(parts)")
     }
 
-    @Test("A child that was added after the failure, and needs what did not run, is counted with the first cause")
-    func lateAddition() async throws {
+    @Test("A child that comes after the failure is counted with the first cause") func lateAddition() async throws {
         let first = failing("first")
         let blocked = requiring("blocked", first)
         let end = ScriptedOperation.idle("end")
         let compound = CompoundOperation(operations: [first, blocked, end])
-        let isBlocked = Gate()
-        blocked.asyncCompletionBlock = { _ in isBlocked.open() }
         async let error = outcome(of: compound)
-        await isBlocked.opened()
+        await eventually("it is not blocked") { blocked.isFinished }
         try compound.addOperations([requiring("late", blocked), requiring("later", first)])
         end.finish()
         #expect(await summary(error) == ["0 first 3"])
@@ -191,18 +153,13 @@ import OperationKitTestSupport
         #expect(chained.error is DependencyError && chained.error?.isCancellation == !hasReason)
     }
 
-    @Test(
-        "Children that the policy cancels, also for a cause outside, are not counted as blocked",
-        arguments: [false, true])
+    @Test("Children that the policy cancels, also for a cause outside, are not counted", arguments: [false, true])
     func cancelRemaining(isOutside: Bool) async {
-        let login = failing("login")
+        let (login, running) = (failing("login"), ScriptedOperation.stoppable())
         let profile = requiring("profile", login)
-        let running = ScriptedOperation.stoppable()
         if isOutside { OperationQueue().addOperation(login) }
-        let error = await outcome(
-            of: CompoundOperation(
-                operations: isOutside ? [running, profile] : [running, profile, login], failurePolicy: .cancelRemaining)
-        )
+        let children = [running, profile] + (isOutside ? [] : [login])
+        let error = await outcome(of: CompoundOperation(operations: children, failurePolicy: .cancelRemaining))
         #expect(summary(error) == [isOutside ? "1 profile 0" : "2 login 0"] && running.isCancelled)
         #expect(profile.error?.isCancellation == !isOutside)
     }

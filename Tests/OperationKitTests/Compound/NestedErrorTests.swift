@@ -10,9 +10,7 @@ import OperationKitTestSupport
     }
 
     /// Compounds inside compounds. Every second level is an operation that waited for the compound inside.
-    private static func nested(
-        _ depth: Int, _ innermost: any Error, isMixed: Bool = false
-    ) -> CompoundOperationError {
+    private static func nested(_ depth: Int, _ innermost: any Error, isMixed: Bool = false) -> CompoundOperationError {
         var error = innermost
         for level in 0..<depth {
             if isMixed, level % 2 == 1 {
@@ -37,8 +35,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Part of a nested error that is still used stays whole when the rest is freed")
-    func partsStayWhole() {
+    @Test("Part of a nested error that is still used stays whole when the rest is freed") func partsStayWhole() {
         var error: CompoundOperationError? = Self.nested(10, TestError.first)
         var inner = error?.suboperationErrors.first
         for _ in 0..<4 { inner = (inner?.error as? CompoundOperationError)?.suboperationErrors.first }
@@ -47,10 +44,9 @@ import OperationKitTestSupport
     }
 
     private struct Worded: LocalizedError {
-        let text: String
-        var errorDescription: String? { text }
+        let errorDescription: String?
 
-        init(_ text: String) { self.text = text }
+        init(_ text: String) { errorDescription = text }
     }
 
     /// The description of an error without one of its own, on Linux.
@@ -59,55 +55,46 @@ import OperationKitTestSupport
     @Test(
         "A description inside another one ends with one mark, and is left out where it is empty",
         arguments: [
-            ("The password is wrong.", " failed: The password is wrong.", ": The password is wrong."),
-            ("wrong password", " failed: wrong password.", ": wrong password."),
-            ("wrong password.\n", " failed: wrong password.", ": wrong password."),
-            ("Really?", " failed: Really?", ": Really?"), ("Stop!", " failed: Stop!", ": Stop!"),
-            ("Wait…", " failed: Wait…", ": Wait…"), ("Wait...", " failed: Wait...", ": Wait..."),
-            (plain, " failed: \(plain)", ": \(plain)"),
-            ("It says “No.”", " failed: It says “No.”", ": It says “No.”"),
-            ("“404” is no “user”", " failed: “404” is no “user”.", ": “404” is no “user”."),
-            ("disk full (sda)", " failed: disk full (sda).", ": disk full (sda)."), (")", " failed: ).", ": )."),
-            ("", " failed.", " failed."), (" \n", " failed.", " failed."),
+            ("The password is wrong.", ": The password is wrong."), ("wrong password", ": wrong password."),
+            ("wrong password.\n", ": wrong password."), ("Really?", ": Really?"), ("Stop!", ": Stop!"),
+            ("Wait…", ": Wait…"), ("Wait...", ": Wait..."), (plain, ": \(plain)"), ("It says “No.”", ": It says “No.”"),
+            ("“404” is no “user”", ": “404” is no “user”."), ("disk full (sda)", ": disk full (sda)."), (")", ": )."),
+            ("", " failed."), (" \n", " failed."),
         ])
-    func marks(text: String, explanation: String, entry: String) {
+    func marks(text: String, entry: String) {
         let error = Worded(text)
         let failure = SuboperationError(name: "a", index: 0, error: error)
-        #expect(failure.localizedDescription == "“a”" + explanation)
+        let explanation = "“a”" + (entry == " failed." ? "" : " failed") + entry
+        #expect(failure.localizedDescription == explanation)
         let dependency = DependencyError.dependencyFailed(operation: "b", dependency: "a", error: error)
-        let dependencyText = "The operation “b” did not run, because “a”" + explanation
+        let dependencyText = "The operation “b” did not run, because " + explanation
         #expect(dependency.localizedDescription == dependencyText)
         let compound = CompoundOperationError.suboperationFailure(name: "c", errors: [failure])
         #expect(compound.localizedDescription == "“c”: 1 operation failed: “a”" + entry)
-        // Three levels.
         let outer = CompoundOperationError.cancelled(
             name: "d", errors: [SuboperationError(name: "c", index: 0, error: compound)])
-        #expect(
-            outer.localizedDescription
-                == "“d” was cancelled. Besides, 1 operation failed: “c”: 1 operation failed: “a”" + entry)
-        #expect(
-            Self.nested(1, dependency).localizedDescription == "“c0”: 1 operation failed: “n0”: " + dependencyText)
+        let besides = "“d” was cancelled. Besides, 1 operation failed: "
+        #expect(outer.localizedDescription == besides + "“c”: 1 operation failed: “a”" + entry)
+        let nested = Self.nested(1, dependency).localizedDescription
+        #expect(nested == "“c0”: 1 operation failed: “n0”: " + dependencyText)
         // Deeper, only the ends of the tree are described.
         let deep = Self.nested(9, error).localizedDescription
         #expect(deep.hasSuffix(" 1 operation failed: “n0”" + entry), "\(deep)")
     }
 
     @Test("The entries of a list lose their full stop, except for the last, and keep any other mark") func listMarks() {
-        func failures(_ texts: String...) -> [SuboperationError] {
-            texts.enumerated().map { SuboperationError(name: "n\($0)", index: $0, error: Worded($1)) }
+        for (texts, list) in [
+            (["It broke.", "Really?", "Wait..."], "3 operations failed: “n0”: It broke; “n1”: Really?; “n2”: Wait..."),
+            (["Wait...", Self.plain, ""], "3 operations failed: “n0”: Wait...; “n1”: \(Self.plain); “n2” failed."),
+            (
+                ["", "Wait…", "It broke.", "Stop!"],
+                "4 operations failed: “n0” failed; “n1”: Wait…; “n2”: It broke; and 1 more."
+            ),
+        ] {
+            let failures = texts.enumerated().map { SuboperationError(name: "n\($0)", index: $0, error: Worded($1)) }
+            let error = CompoundOperationError.suboperationFailure(name: "c", errors: failures)
+            #expect(error.localizedDescription == "“c”: " + list)
         }
-        func text(_ failures: [SuboperationError]) -> String {
-            CompoundOperationError.suboperationFailure(name: "c", errors: failures).localizedDescription
-        }
-        #expect(
-            text(failures("It broke.", "Really?", "Wait..."))
-                == "“c”: 3 operations failed: “n0”: It broke; “n1”: Really?; “n2”: Wait...")
-        #expect(
-            text(failures("Wait...", Self.plain, ""))
-                == "“c”: 3 operations failed: “n0”: Wait...; “n1”: \(Self.plain); “n2” failed.")
-        #expect(
-            text(failures("", "Wait…", "It broke.", "Stop!"))
-                == "“c”: 4 operations failed: “n0” failed; “n1”: Wait…; “n2”: It broke; and 1 more.")
     }
 
     @Test(
@@ -119,54 +106,43 @@ import OperationKitTestSupport
     func reasonMarks(reason: String, end: String) {
         let error = CompoundOperationError.cancelled(name: "c", errors: [], reason: Worded(reason))
         #expect(error.localizedDescription == "“c” was cancelled" + end)
-        // Two levels.
         #expect(Self.nested(1, error).localizedDescription == "“c0”: 1 operation failed: “n0”: “c” was cancelled" + end)
         let failure = SuboperationError(name: "a", index: 0, error: Worded("Stop!"))
         let failed = CompoundOperationError.cancelled(name: "c", errors: [failure], reason: Worded(reason))
-        #expect(
-            failed.localizedDescription
-                == "“c” was cancelled\(end) Besides, 1 operation failed: “a”: Stop!")
+        let text = "“c” was cancelled\(end) Besides, 1 operation failed: “a”: Stop!"
+        #expect(failed.localizedDescription == text)
     }
 
     @Test("A sentence that has named a compound does not name it again, and keeps any other name") func namedOnce() {
         let failure = SuboperationError(name: "login", index: 0, error: Worded("It broke."))
-        func sentences(_ name: String, _ error: CompoundOperationError) -> [String] {
+        let failed = CompoundOperationError.suboperationFailure(name: "Sync", errors: [failure])
+        let cancelled = CompoundOperationError.cancelled(name: "Sync", errors: [failure])
+        let stopped = CompoundOperationError.cancelled(name: "Sync", errors: [], reason: Worded("No time."))
+        let end = "1 operation failed: “login”: It broke."
+        for (name, error, text) in [
+            ("Sync", failed, "failed: \(end)"), ("macro", failed, "failed: “Sync”: \(end)"),
+            ("Sync", cancelled, "was cancelled. Besides, \(end)"), ("Sync", stopped, "was cancelled (No time)."),
+            ("macro", stopped, "failed: “Sync” was cancelled (No time)."),
+        ] {
+            let dependent = "The operation “notify” did not run, because “\(name)”"
             let errors: [any Error] = [
                 SuboperationError(name: name, index: 0, error: error),
                 DependencyError.dependencyFailed(operation: "notify", dependency: name, error: error),
                 ConditionError.prerequisiteFailed(
                     operation: "notify", condition: "done", prerequisite: name, error: error),
             ]
-            return errors.map(\.localizedDescription)
+            #expect(
+                errors.map(\.localizedDescription) == [
+                    "“\(name)” \(text)", "\(dependent) \(text)",
+                    "\(dependent), which its condition “done” needs, \(text)",
+                ])
         }
-        func expected(_ name: String, _ text: String) -> [String] {
-            [
-                "“\(name)” " + text, "The operation “notify” did not run, because “\(name)” " + text,
-                "The operation “notify” did not run, because “\(name)”, which its condition “done” needs, " + text,
-            ]
-        }
-        let failed = CompoundOperationError.suboperationFailure(name: "Sync", errors: [failure])
-        #expect(sentences("Sync", failed) == expected("Sync", "failed: 1 operation failed: “login”: It broke."))
-        #expect(
-            sentences("macro", failed)
-                == expected("macro", "failed: “Sync”: 1 operation failed: “login”: It broke."))
-        let cancelled = CompoundOperationError.cancelled(name: "Sync", errors: [failure])
-        #expect(
-            sentences("Sync", cancelled)
-                == expected("Sync", "was cancelled. Besides, 1 operation failed: “login”: It broke."))
-        let stopped = CompoundOperationError.cancelled(name: "Sync", errors: [], reason: Worded("No time."))
-        #expect(sentences("Sync", stopped) == expected("Sync", "was cancelled (No time)."))
-        #expect(
-            sentences("macro", stopped) == expected("macro", "failed: “Sync” was cancelled (No time)."))
-        func entry(_ name: String) -> String {
-            let failure = SuboperationError(name: name, index: 0, error: failed)
-            return CompoundOperationError.suboperationFailure(name: "night", errors: [failure]).localizedDescription
-        }
-        let end = "1 operation failed: “login”: It broke."
-        #expect(entry("Sync") == "“night”: 1 operation failed: “Sync”: \(end)")
-        #expect(entry("macro") == "“night”: 1 operation failed: “macro”: “Sync”: \(end)")
         // One without a name has its index.
-        #expect(entry("Sync 2") == "“night”: 1 operation failed: “Sync 2”: \(end)")
+        for (name, text) in [("Sync", end), ("macro", "“Sync”: \(end)"), ("Sync 2", end)] {
+            let failure = SuboperationError(name: name, index: 0, error: failed)
+            let night = CompoundOperationError.suboperationFailure(name: "night", errors: [failure])
+            #expect(night.localizedDescription == "“night”: 1 operation failed: “\(name)”: \(text)")
+        }
         // However deep it is.
         let deep = Self.nested(9, stopped).localizedDescription
         #expect(deep.hasSuffix(" 1 operation failed: “n0”: “Sync” was cancelled (No time)."), "\(deep)")
@@ -180,8 +156,7 @@ import OperationKitTestSupport
 
     private struct Printed: Error, CustomStringConvertible { let description = "relation “orders” does not exist" }
 
-    @Test("An error without a sentence is described by its value, and one of Foundation by its own sentence")
-    func values() {
+    @Test("An error without a sentence is described by its value, Foundation's by their sentence") func values() {
         func text(_ error: any Error) -> String {
             SuboperationError(name: "pay", index: 0, error: error).localizedDescription
         }
@@ -195,10 +170,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "A chain of cancellations, each with the error of the one before as its reason, is described and searched in linear time"
-    )
-    func reasonOfReason() {
+    @Test("A chain of cancellations that are each other's reason is described in linear time") func reasonOfReason() {
         var error = CompoundOperationError.cancelled(name: "first", errors: [], reason: TestError.first)
         for level in 0..<TestExtent.choose(2_000, long: 20_000) {
             error = .cancelled(name: "c\(level)", errors: [], reason: error)
@@ -208,8 +180,7 @@ import OperationKitTestSupport
         #expect(error.leafErrors.map { $0 as? TestError } == [.first] && !error.isCancellation)
     }
 
-    @Test("A description asks the innermost error for its own a few times, however deep that is")
-    func describingIsBounded() {
+    @Test("A description asks the innermost error a few times, however deep that is") func describingIsBounded() {
         for depth in [1, 2, 4, 8, 16, 32, 1_000] {
             let described = Described()
             let error = Self.nested(depth, described)
@@ -220,8 +191,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A conversion to an NSError has the errors at the ends of the tree where it does not go deeper")
-    func conversionHasLeaves() throws {
+    @Test("An NSError has the ends of the tree where its conversion stops") func conversionHasLeaves() throws {
         var error = Self.nested(40, TestError.second).nsError
         var depth = 0
         while error.domain == CompoundOperationError.errorDomain {
