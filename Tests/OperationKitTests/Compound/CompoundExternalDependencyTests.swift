@@ -41,63 +41,23 @@ import OperationKitTestSupport
     }
 
     @Test(
-        "A cancelled compound does not wait for external dependencies, which may finish when its children are gone",
+        "A cancelled compound does not wait for external dependencies, which keep nothing of it alive, and may finish",
         arguments: ChildKind.allCases, [false, true])
     func cancelledCompound(_ kind: ChildKind, isCancelledBefore: Bool) async throws {
-        let external = kind.make("external") {}
+        let (external, tracker) = (kind.make("external") {}, LeakTracker())
         for _ in 0..<10 {
-            let children = ChildKind.allCases.map { $0.make { Issue.record("a cancelled child ran") } }
+            let children = ChildKind.allCases.map { tracker.track($0.make { Issue.record("a cancelled child ran") }) }
             for child in children { child.addDependency(external) }
-            let compound = CompoundOperation(operations: children)
+            let compound = tracker.track(CompoundOperation(operations: children))
             if isCancelledBefore { compound.cancel() }
             compound.start()
             compound.cancel()
             try? await compound.finished()
             #expect(compound.isFinished && children.allSatisfy { $0.isFinished } && !external.isFinished)
         }
+        await tracker.expectAllReleased()
+        #expect((external as? AsyncOperation)?.withState { $0.observers.isEmpty } != false)
         try await OperationQueue().run(external)
-    }
-
-    @Test("An external dependency does not keep a compound that has ended, or its child, alive")
-    func holdsNothing() async {
-        let tracker = LeakTracker()
-        let external = ScriptedOperation()
-        do {
-            let child = tracker.track(ScriptedOperation())
-            child.addDependency(external)
-            let compound = tracker.track(CompoundOperation(operations: [child]))
-            compound.start()
-            compound.cancel()
-            try? await compound.finished()
-        }
-        await tracker.expectAllReleased()
-        #expect(external.withState { $0.observers.isEmpty })
-    }
-
-    @Test("An operation whose addition is rejected is let go of when the last child that waits for it has ended")
-    func rejectedDependency() async throws {
-        let tracker = LeakTracker()
-        let hold = ScriptedOperation.idle("hold")
-        let compound = CompoundOperation(operations: [hold])
-        compound.start()
-        do {
-            let waiting = [ScriptedOperation("first"), ScriptedOperation("second")]
-            let external = tracker.track(ScriptedOperation("external"))
-            for child in waiting { child.addDependency(external) }
-            try compound.addOperations(waiting)
-            waiting[0].cancel()
-            try? await waiting[0].finished()
-            let cycle = [ScriptedOperation("one"), ScriptedOperation("other")]
-            for (child, other) in zip(cycle, cycle.reversed()) { child.addDependency(other) }
-            #expect(throws: CompoundOperationError.self) { try compound.addOperations([external] + cycle) }
-            cycle[0].removeDependency(cycle[1])
-            waiting[1].cancel()
-            try? await waiting[1].finished()
-        }
-        await tracker.expectAllReleased()
-        #expect(!compound.isFinished)
-        hold.finish()
-        try await compound.finished()
     }
 
     /// Adds a child that waits for an operation outside, and is cancelled.
@@ -110,14 +70,28 @@ import OperationKitTestSupport
         #expect(child.isFinished)
     }
 
-    @Test("A child that is cancelled by itself lets go of what it waits for outside", arguments: [1, 50])
-    func releasesDependency(count: Int) async throws {
-        let tracker = LeakTracker()
-        let hold = ScriptedOperation.idle("hold")
+    @Test("An operation outside, also a rejected one, is let go of when the last child that waits for it is cancelled")
+    func releasesDependency() async throws {
+        let (tracker, hold, waiting) = (LeakTracker(), ScriptedOperation.idle("hold"), ScriptedOperation("waiting"))
         let compound = CompoundOperation(operations: [hold])
         compound.start()
-        for _ in 0..<count {
-            try await addCancelled(waitingFor: tracker.track(ScriptedOperation.idle("external")), to: compound)
+        for count in [1, 50] {
+            for _ in 0..<count {
+                try await addCancelled(waitingFor: tracker.track(ScriptedOperation.idle("external")), to: compound)
+            }
+            await tracker.expectAllReleased()
+        }
+        do {
+            let external = tracker.track(ScriptedOperation("external"))
+            waiting.addDependency(external)
+            try compound.addOperation(waiting)
+            try await addCancelled(waitingFor: external, to: compound)
+            let cycle = [ScriptedOperation("one"), ScriptedOperation("other")]
+            for (child, other) in zip(cycle, cycle.reversed()) { child.addDependency(other) }
+            #expect(throws: CompoundOperationError.self) { try compound.addOperations([external] + cycle) }
+            cycle[0].removeDependency(cycle[1])
+            waiting.cancel()
+            try? await waiting.finished()
         }
         await tracker.expectAllReleased()
         #expect(!compound.isFinished && compound.slotCount < 20)
@@ -125,12 +99,9 @@ import OperationKitTestSupport
         try await compound.finished()
     }
 
-    @Test(
-        "What a child waits for, outside or inside, stays as long as another one waits, and what has ended does not pile up",
-        arguments: [false, true])
+    @Test("What children wait for stays while one does, and what has ended does not pile up", arguments: [false, true])
     func keepsDependency(isInside: Bool) async throws {
-        let external = ScriptedOperation.idle("external")
-        let waiting = ScriptedOperation("waiting")
+        let (external, waiting) = (ScriptedOperation.idle("external"), ScriptedOperation("waiting"))
         waiting.addDependency(external)
         let compound = CompoundOperation(operations: isInside ? [external, waiting] : [waiting])
         compound.start()
@@ -157,11 +128,17 @@ import OperationKitTestSupport
         #expect(waiting.error == nil && cycle.allSatisfy(\.isFinished))
     }
 
-    @Test("The second observer of an external dependency is ended, and the first one stays") func secondObserver() {
+    @Test("External dependencies that children wait for are observed, each by one observer") func observers() {
         var (readiness, externals) = (ReadinessStateMachine(limit: -1), ExternalDependencies())
         readiness.started()
-        let (operation, slot) = (Operation(), readiness.table.insert(Operation()))
-        externals.awaited(operation, by: slot, in: &readiness)
+        let (operation, other) = (Operation(), Operation())
+        let slots = [readiness.table.insert(Operation()), readiness.table.insert(Operation())]
+        externals.awaited(operation, by: slots[0], in: &readiness)
+        readiness.registered(slots[0], priority: .normal)
+        // The other one is that of a child that is taken back.
+        externals.awaited(other, by: slots[1], in: &readiness)
+        externals.notAwaited(other, by: slots[1], in: &readiness)
+        externals.removeUnobservedThatAreNotAwaited()
         #expect(externals.takeChanges(isStarted: true)?.toObserve == [operation])
         let observers = (0..<2).map { _ in FinishObserver(operation) {} }
         for observer in observers { externals.observed(operation, by: observer) }
@@ -170,8 +147,7 @@ import OperationKitTestSupport
         for observer in observers { observer.end() }
     }
 
-    @Test("The last reference to an external dependency is not released under a lock")
-    func releasesUnlocked() async throws {
+    @Test("An external dependency is not released under a lock") func releasesUnlocked() async throws {
         let (compound, child, isFree) = (CompoundOperation(), ScriptedOperation(), Shared<Bool?>(nil))
         do {
             let released = Released { [unowned compound] in
@@ -183,8 +159,7 @@ import OperationKitTestSupport
             child.removeDependency(external)
         }
         #expect(isFree.value == nil)
-        await onThread { compound.start() }
-        try await compound.finished()
+        try await OperationQueue().run(compound)
         #expect(isFree.value == true)
     }
 
@@ -231,8 +206,7 @@ import OperationKitTestSupport
         let child = ScriptedOperation("child")
         if !isFirst { child.addDependency(second) }
         let compound = CompoundOperation(operations: [first, second, child], maxConcurrentOperationCount: 2)
-        compound.start()
-        await eventually("do not start") { first.isAtWork && second.isAtWork }
+        await compound.start(until: first, second)
         // The turn of the child comes when the second one ends.
         child.addDependency(first)
         if !isFirst { child.removeDependency(second) }

@@ -7,28 +7,30 @@ import OperationKitTestSupport
     enum Part: CaseIterable, Sendable {
         case block, throwing, asynchronous, compound, blockOfACompound, stepOfAMacro, sourceOfAMap, stepOfAMappedMacro
 
-        /// An operation to put into a compound, and that of its parts that is meant.
-        func make() -> (child: Operation, part: Operation) {
-            let step = Step.increment("part")
-            let simple: Operation
-            switch self {
-            case .block: simple = BlockOperation()
-            case .throwing: simple = ThrowingBlockOperation {}
-            case .asynchronous: simple = ScriptedOperation { $0.finish() }
-            case .compound: simple = CompoundOperation(operations: (0..<20).map { _ in BlockOperation {} })
-            case .blockOfACompound:
-                let part = BlockOperation()
-                part.name = "part"
+        /// An operation to put into a compound, and that of its parts that is meant. A closure gets that before all others.
+        func make(_ use: (Operation) -> Void = { _ in }) -> (child: Operation, part: Operation) {
+            let part: Operation =
+                switch self {
+                case .block, .blockOfACompound: BlockOperation()
+                case .throwing: ThrowingBlockOperation {}
+                case .asynchronous: ScriptedOperation()
+                case .compound: CompoundOperation(operations: (0..<20).map { _ in BlockOperation {} })
+                case .stepOfAMacro, .sourceOfAMap, .stepOfAMappedMacro: Step.increment("part")
+                }
+            part.name = "part"
+            use(part)
+            if self == .blockOfACompound {
                 let inner = CompoundOperation(name: "child", operations: [part])
                 return (CompoundOperation(name: "between", operations: [inner]), part)
-            case .stepOfAMacro:
-                return (chain(of: (0..<20).map { .increment("\($0)") } + [step]).with(input: 0), step)
-            case .sourceOfAMap: return (step.map { $0 }.with(input: 0), step)
-            case .stepOfAMappedMacro:
-                return (chain(of: [step]).then(Step.increment("last")).map { $0 }.with(input: 0), step)
             }
-            simple.name = "part"
-            return (simple, simple)
+            guard let step = part as? Step<Int, Int> else { return (part, part) }
+            let child: IOOperation<Int, Int> =
+                switch self {
+                case .stepOfAMacro: chain(of: (0..<20).map { .increment("\($0)") } + [step])
+                case .sourceOfAMap: step.map { $0 }
+                default: chain(of: [step]).then(Step.increment("last")).map { $0 }
+                }
+            return (child.with(input: 0), part)
         }
     }
 
@@ -42,8 +44,7 @@ import OperationKitTestSupport
         let outer = CompoundOperation(
             name: "outer", operations: [CompoundOperation(name: "between", operations: [macro])])
         step.addDependency(outer)
-        await onThread { outer.start() }
-        await #expect(throws: CompoundOperationError.self) { try await outer.finished() }
+        await Start.byHand(outer)
         #expect(cyclePath(of: macro.error)?.last == "outer" && step.isFinished)
     }
 
@@ -89,42 +90,25 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("The addition of what a compound waits for throws, and adds nothing", arguments: Part.allCases)
-    func additionOfDependency(_ kind: Part) async throws {
+    @Test(
+        "The addition of what a compound waits for throws, and adds nothing", arguments: Part.allCases, [false, true])
+    func additionOfDependency(_ kind: Part, isWaitedForBefore: Bool) async throws {
         for isAround in [false, true] {
-            let (child, part) = kind.make()
-            child.name = "child"
             let inner = CompoundOperation(name: "inner")
             let outer = CompoundOperation(name: "outer", operations: [inner])
             let waiting = isAround ? outer : inner
-            waiting.addDependency(part)
+            let (child, part) = kind.make { if isWaitedForBefore { waiting.addDependency($0) } }
+            child.name = "child"
+            if !isWaitedForBefore { waiting.addDependency(part) }
             let error = #expect(throws: CompoundOperationError.self) {
                 try inner.addOperations([BlockOperation(), child])
             }
             #expect(cyclePath(of: error) == ["inner", "child", isAround ? "outer" : "inner"])
             // It may be used elsewhere.
-            let other = CompoundOperation(operations: [child])
-            await onThread { other.start() }
-            try await other.finished()
+            try await OperationQueue().run(CompoundOperation(operations: [child]))
             #expect(part.isFinished)
-            await onThread { outer.start() }
-            try await outer.finished()
+            try await OperationQueue().run(outer)
         }
-    }
-
-    @Test("A compound inside which there is what another one waits for cannot be added to that one")
-    func whatIsWaitedForGoesUp() throws {
-        let (block, leaf, step) = (BlockOperation(), ScriptedOperation(), Step.increment("step"))
-        let outer = CompoundOperation(name: "outer")
-        for part in [block, leaf, step] { outer.addDependency(part) }
-        for part in [block, leaf] {
-            let inner = CompoundOperation(name: "inner")
-            let between = CompoundOperation(name: "between", operations: [inner])
-            try inner.addOperation(part)
-            #expect(throws: CompoundOperationError.self) { try outer.addOperation(between) }
-        }
-        let longer = MacroOperation(step).then(Step.increment("next"))
-        #expect(throws: CompoundOperationError.self) { try outer.addOperation(longer) }
     }
 
     @Test("What a compound waits for can be added inside one that runs in it", arguments: [false, true])
@@ -143,8 +127,7 @@ import OperationKitTestSupport
         #expect(awaited.isFinished && pending.error == nil)
     }
 
-    @Test("What a compound waited for and has finished can be added to it")
-    func finishedDependency() async throws {
+    @Test("What a compound waited for and has finished can be added to it") func finishedDependency() async throws {
         let compound = CompoundOperation(name: "compound")
         let unfinished = BlockOperation()
         compound.addDependency(unfinished)
@@ -154,53 +137,36 @@ import OperationKitTestSupport
             try compound.addOperation(operation)
         }
         unfinished.start()
-        await onThread { compound.start() }
-        try await compound.finished()
+        try await OperationQueue().run(compound)
     }
 }
 
 #if DEBUG
 @Suite("What composites are recorded to depend on", .hangGuard) struct CompositeDependenciesTests {
-    @Test("A composite is recorded once for each operation, until it is freed") func freed() {
-        let awaited = AsyncOperation()
-        var compounds: [CompoundOperation] = []
-        for _ in 0..<100 {
-            let compound = CompoundOperation()
-            for _ in 0..<3 { compound.addDependency(awaited) }
-            compounds.append(compound)
-        }
-        #expect(CompositeDependencies.count(waitingFor: awaited) == 100)
-        #expect(CompositeDependencies.composites(waitingForOneOf: [awaited, awaited]).count == 100)
-        compounds.removeLast(60)
-        #expect(CompositeDependencies.count(waitingFor: awaited) == 40)
-        compounds.removeAll()
-        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
-    }
-
-    @Test("A composite that has started is not recorded, whatever it depends on then", arguments: [true, false])
-    func started(isCancelled: Bool) async {
-        let awaited = AsyncOperation()
-        let child = ScriptedOperation.idle()
-        let compound = CompoundOperation(operations: [child])
-        compound.addDependency(awaited)
-        #expect(CompositeDependencies.count(waitingFor: awaited) == 1)
-        if isCancelled { compound.cancel() }
-        await onThread { compound.start() }
-        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
-        compound.addDependency(awaited)
-        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
-        child.finish()
-        _ = try? await compound.finished()
-    }
-
-    @Test("A macro that becomes part of a longer one is not recorded") func consumed() {
-        let awaited = AsyncOperation()
+    @Test("A composite is recorded once until it starts, is part of another one, or freed") func recorded() async {
+        let (awaited, child) = (AsyncOperation(), ScriptedOperation.idle())
+        func count() -> Int { CompositeDependencies.count(waitingFor: awaited) }
+        var compounds = (0..<100).map { _ in CompoundOperation() }
+        let (executing, cancelled) = (CompoundOperation(operations: [child]), CompoundOperation())
         let macro = MacroOperation(Step.increment("first"))
-        macro.addDependency(awaited)
+        for composite in compounds + [executing, cancelled, macro] as [AsyncOperation] {
+            for _ in 0..<3 { composite.addDependency(awaited) }
+        }
+        #expect(CompositeDependencies.composites(waitingForOneOf: [awaited, awaited]).count == 103 && count() == 103)
+        compounds.removeLast(60)
+        #expect(count() == 43)
+        cancelled.cancel()
+        await onThread { for compound in [executing, cancelled] { compound.start() } }
+        #expect(count() == 41)
+        for compound in [executing, cancelled] { compound.addDependency(awaited) }
         let longer = macro.then(Step.increment("next"))
-        #expect(CompositeDependencies.count(waitingFor: awaited) == 0)
+        #expect(count() == 40)
         longer.addDependency(awaited)
+        compounds.removeAll()
         #expect(CompositeDependencies.composites(waitingForOneOf: [awaited]).map { $0 === longer } == [true])
+        #expect(count() == 1)
+        child.finish()
+        for compound in [executing, cancelled] { try? await compound.finished() }
         withExtendedLifetime(macro) {}
     }
 

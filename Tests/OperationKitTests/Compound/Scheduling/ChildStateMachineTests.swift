@@ -25,7 +25,6 @@ import OperationKitTestSupport
 
         func callAsFunction<Answer>(_ event: (inout ChildStateMachine) -> Answer) -> Answer { event(&machine) }
 
-        /// - Returns: What follows from the start.
         func start() -> Effects {
             let (_, _, slots, isCancelled) = machine.prepared()
             let children = slots.compactMap { machine.readiness.table.child(in: $0) }
@@ -42,8 +41,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Progress is reported before the next child starts, which the following event returns")
-    func progress() throws {
+    @Test("Progress is reported before the next child starts, with the event that follows") func progress() throws {
         let scene = Scene(children: 2, isProgressObserved: true)
         _ = scene.start()
         let first = scene.next()
@@ -58,8 +56,7 @@ import OperationKitTestSupport
         #expect(scene { $0.progressReported(end) }.next?.operation === scene.operations[1])
     }
 
-    @Test("A change of the progress that is far smaller than the unit in which it is counted is not reported")
-    func smallChange() {
+    @Test("A change of the progress that is far smaller than its unit is not reported") func smallChange() {
         let scene = Scene(children: 1, isProgressObserved: true, isStarted: true)
         let fractions = [1e-13, 0.5, 0.5 + 1e-13, 0.5 + 1e-9].map {
             scene.machine.childProgressed(scene.operations[0], to: $0)?.fraction
@@ -145,15 +142,12 @@ import OperationKitTestSupport
         #expect(scene.machine.ledger.units?.total == 10)
     }
 
-    // MARK: - A lower limit that another thread is about to give the private queue
-
     private let scheduler = ChildScheduler(limit: 2, failurePolicy: .continueAll)
 
     @Test("A worker whose child goes on leaves after the queue has its lower limit, if that starts children itself")
     func leavingWorker() throws {
         let scene = Scene(children: 4, limit: 2, isStarted: true)
-        let first = try #require(scene.next())
-        let second = try #require(scene.next())
+        let (first, second) = (try #require(scene.next()), try #require(scene.next()))
         #expect(scene { $0.handedToQueue(second, step: .leaves) }.queued?.operation === second.operation)
         let kept = try #require(scene { $0.waitsOnQueue(second) }.settings)
         _ = scene.machine.settingsApplied(kept)
@@ -169,8 +163,7 @@ import OperationKitTestSupport
         #expect(answer.held.leavingWorkers.first === worker)
         let last = scene { $0.settingsApplied(following) }
         #expect(last.next == nil && last.held.leavingWorkers.isEmpty)
-        let other = ChildWorker(scheduler, priority: .normal)
-        #expect(scene { $0.workerLeaves(other) })
+        #expect(scene { $0.workerLeaves(ChildWorker(scheduler, priority: .normal)) })
     }
 
     @Test("A worker leaves although the queue is given its settings, if that starts no children itself")
@@ -178,18 +171,16 @@ import OperationKitTestSupport
         let scene = Scene(children: 1, limit: 2, isStarted: true)
         let child = try #require(scene.next())
         _ = scene { $0.handedToQueue(child, step: .leaves) }
-        let kept = try #require(scene { $0.waitsOnQueue(child) }.settings)
-        _ = scene.machine.settingsApplied(kept)
+        _ = scene.machine.settingsApplied(try #require(scene { $0.waitsOnQueue(child) }.settings))
         #expect(scene.end(child, step: .none).settings == .immediate)
-        let worker = ChildWorker(scheduler, priority: .normal)
-        #expect(scene { $0.workerLeaves(worker) })
+        #expect(scene { $0.workerLeaves(ChildWorker(scheduler, priority: .normal)) })
     }
 
     @Test("A child is handed to the queue after the queue has its lower limit") func queuedChild() throws {
         let scene = Scene(children: 5, limit: 3, isStarted: true)
-        let first = try #require(scene.next())
-        let second = try #require(scene.next())
-        let third = try #require(scene.next())
+        let (first, second, third) = (
+            try #require(scene.next()), try #require(scene.next()), try #require(scene.next())
+        )
         _ = scene { $0.handedToQueue(first, step: .leaves) }
         let settings = try #require(scene { $0.waitsOnQueue(first) }.settings)
         let handed = scene { $0.handedToQueue(second, step: .leaves) }
@@ -204,8 +195,7 @@ import OperationKitTestSupport
         #expect(last.next == nil && last.held.queued.isEmpty)
     }
 
-    @Test("A synchronous child of another class needs no worker, unless another thread has started it")
-    func synchronousChild() throws {
+    @Test("A synchronous child needs no worker, unless another thread has started it") func synchronousChild() throws {
         let scene = Scene(of: [BlockOperation {}, BlockOperation {}, AsyncOperation()])
         let started = scene.start()
         let first = try #require(started.queued)
@@ -229,8 +219,7 @@ import OperationKitTestSupport
         #expect(arrived.next?.operation === scene.operations[2] && arrived.settings == .immediate)
     }
 
-    @Test("A worker that is on its way when the last child has ended gets through a queue that was paused")
-    func lateWorker() throws {
+    @Test("A worker that comes after the end of the last child gets through a paused queue") func lateWorker() throws {
         let scene = Scene(of: [BlockOperation {}, AsyncOperation(), AsyncOperation()], limit: 2)
         let child = try #require(scene.start().queued)
         let second = scene.next()
@@ -261,8 +250,7 @@ import OperationKitTestSupport
         #expect(scene { $0.waitsOnQueue(child) }.settings == nil)
     }
 
-    @Test("A child that is given a dependency when its turn has come leaves its place to the next one")
-    func putBack() throws {
+    @Test("A child that is given a dependency when its turn has come leaves its place") func putBack() throws {
         let scene = Scene(of: [AsyncOperation(), AsyncOperation()], limit: 1)
         _ = scene.start()
         let child = try #require(scene.next())
@@ -271,8 +259,7 @@ import OperationKitTestSupport
         #expect(next?.operation === scene.operations[1])
     }
 
-    @Test("Once the children are cancelled, the queue keeps the limit for those that it has to end")
-    func cancelled() throws {
+    @Test("The queue keeps the limit for cancelled children that it has to end") func cancelled() throws {
         let scene = Scene(of: [BlockOperation {}, BlockOperation {}])
         let child = try #require(scene.start().queued)
         let thread = ObjectIdentifier(Thread.current)
@@ -288,14 +275,14 @@ import OperationKitTestSupport
 }
 
 extension ChildStateMachine.Effects {
+    fileprivate var requestsWorker: Bool { worker != nil }
     fileprivate var progress: ChildStateMachine.ProgressReport? { others?.value.progress }
     fileprivate var rejection: ChildStateMachine.Rejection? { others?.value.rejection }
     fileprivate var finished: ChildStateMachine.Completion? { others?.value.finished }
 }
 
 @Suite("Ready queue") struct ReadyQueueTests {
-    @Test("Children come out by priority, and by their order among equals, in whatever order they became ready")
-    func everyOrder() {
+    @Test("Children come out by priority and order, in whatever order they became ready") func everyOrder() {
         var random = SplitMix64(seed: 7)
         let priorities: [Operation.QueuePriority] = [.veryHigh, .normal, .low]
         for count in 1...40 {
@@ -314,22 +301,40 @@ extension ChildStateMachine.Effects {
             #expect(order == expected && queue.isEmpty)
         }
     }
-
-    @Test("What a child that is taken back waited for is not observed") func takenBack() {
-        var (readiness, externals) = (ReadinessStateMachine(limit: -1), ExternalDependencies())
-        readiness.started()
-        let (operation, other) = (Operation(), Operation())
-        let slots = [readiness.table.insert(Operation()), readiness.table.insert(Operation())]
-        externals.awaited(operation, by: slots[0], in: &readiness)
-        readiness.registered(slots[0], priority: .normal)
-        externals.awaited(other, by: slots[1], in: &readiness)
-        externals.notAwaited(other, by: slots[1], in: &readiness)
-        externals.removeUnobservedThatAreNotAwaited()
-        let changes = externals.takeChanges(isStarted: true)
-        #expect(changes?.toObserve == [operation])
-    }
 }
 
-extension ChildStateMachine.Effects {
-    fileprivate var requestsWorker: Bool { worker != nil }
+/// The body of a composite on the thread of a worker, which is to go on with the children when the body waits.
+@Suite("Bodies on threads of workers", .hangGuard) struct CompositeBodyTests {
+    @Test("A worker that was to run the body first is needed again when that does not wait") func request() async {
+        let body = CompositeBody()
+        let child = ObjectIdentifier(body)
+        await withCheckedContinuation { continuation in
+            body.stay(asWorker: true)
+            #expect(!body.takesWorkerRequest(), "It may compute for long.")
+            #expect(body.beganWait(for: child, continuation) && body.takesWorkerRequest())
+            #expect(body.childEnded(child) && !body.childEnded(child))
+            #expect(!body.takesWorkerRequest() && !body.run())
+        }
+    }
+
+    @Test("A child that is added just before the end of a wait begins") func addedBeforeTheEnd() async throws {
+        let hasRun = Gate()
+        let add = Shared<@Sendable () throws -> Void>({})
+        let workflow = WorkflowOperation { flow in
+            // The body goes on on the thread of this one.
+            try await flow.run(ThrowingBlockOperation {})
+            let id = ObjectIdentifier(hasRun)
+            await withCheckedContinuation { continuation in
+                #expect(flow.children.body?.beganWait(for: id, continuation) == true)
+                expectNoError { try add.value() }
+                flow.children.tellBody(ofEnd: id)
+                block(until: hasRun)
+            }
+        }
+        add.change {
+            $0 = { [unowned workflow] in try workflow.addOperation(ThrowingBlockOperation { hasRun.open() }) }
+        }
+        OperationQueue().addOperation(workflow)
+        try await workflow.finished()
+    }
 }
