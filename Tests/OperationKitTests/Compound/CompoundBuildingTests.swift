@@ -20,22 +20,17 @@ import OperationKitTestSupport
                 BlockOperation { log.add("slow") }
             }
             if #available(macOS 13, iOS 16, *) { BlockOperation { log.add("available") } }
-            for index in 1...2 {
-                AsyncBlockOperation { finish in
-                    log.add("\(index)"); finish(nil)
-                }
-            }
+            for index in 1...2 { ScriptedOperation.named("\(index)", in: log) }
         }
-        #expect(compound.name == "Build")
-        #expect(compound.maxConcurrentOperationCount == 1)
+        #expect(compound.name == "Build" && compound.maxConcurrentOperationCount == 1)
         try await OperationQueue().run(compound)
         let branches = isThorough ? ["thorough", "slow"] : ["quick"]
         #expect(Set(log.events) == Set(["first", "last", "a", "b", "available", "1", "2"] + branches))
         #expect(log.events.firstIndex(of: "first")! < log.events.firstIndex(of: "last")!)
     }
 
-    @Test("An empty builder makes an empty compound, one that throws none, and a subclass may have one, too")
-    func emptyAndThrowing() async throws {
+    @Test("A builder may be empty, throw, or make a subclass") func emptyAndThrowing() async throws {
+        func refuse() throws { throw TestError.first }
         let log = EventLog()
         try await OperationQueue().run(CompoundOperation {})
         try await OperationQueue().run(Subclass { BlockOperation { log.add("child") } })
@@ -48,70 +43,30 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Blocks and asynchronous closures become children, with their names, errors and weights")
-    func blocks() async throws {
-        let compound = CompoundOperation(name: "Blocks", maxConcurrentOperationCount: 1)
-        let block = try compound.addOperation(name: "block") { throw TestError.numbered(1) }
-        let task = try compound.addOperation(name: "task", progressWeight: 3) {
-            await Task.yield()
-            throw TestError.numbered(2)
-        }
-        #expect(type(of: block) == ThrowingBlockOperation.self)
-        #expect(type(of: task) == TaskOperation<Void>.self)
-        await #expect(throws: CompoundOperationError.self) { try await OperationQueue().run(compound) }
-        let errors = (compound.error as? CompoundOperationError)?.suboperationErrors ?? []
-        #expect(errors.map(\.name) == ["block", "task"])
-        #expect(errors.compactMap { $0.error as? TestError } == [TestError.numbered(1), TestError.numbered(2)])
-    }
-
-    @Test("A child reaches its compound, a step that around its macro, and a nested compound the one around that")
-    func nearestCompound() throws {
+    @Test("A child, a step and a nested compound reach the compound around them") func nearestCompound() throws {
         let step = IOBlockOperation<Int, Int> { $0 }
         let macro = MacroOperation(step)
         let inner = CompoundOperation(operations: [macro])
         let outer = CompoundOperation(operations: [inner])
-        #expect(step.parentCompound === inner)
-        #expect(macro.parentCompound === inner)
-        #expect(inner.parentCompound === outer)
-        #expect(outer.parentCompound == nil)
+        #expect(step.parentCompound === inner && macro.parentCompound === inner && inner.parentCompound === outer)
         let block = BlockOperation()
         try outer.addOperation(block)
-        #expect(block.parentCompound == nil)
+        #expect(outer.parentCompound == nil && block.parentCompound == nil)
     }
-
-    private func refuse() throws { throw TestError.first }
 
     private final class Subclass: CompoundOperation, @unchecked Sendable {}
 }
 
 @Suite("Compound: counts", .hangGuard) struct CompoundCountTests {
-    @Test("A compound says how many children have finished, whatever their outcome, and how many there are")
+    @Test("A compound counts its children, and those that have finished somehow, and its progress their weights")
     func counts() async throws {
-        let hold = ScriptedOperation.idle()
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
-            AsyncOperation()
-            ScriptedOperation { $0.finish(withError: TestError.first) }
-            hold
-            BlockOperation {}
-        }
-        #expect(compound.operationCount == 4 && compound.finishedOperationCount == 0)
-        await compound.start(until: hold)
-        #expect(compound.operationCount == 4 && compound.finishedOperationCount == 2)
-        try compound.addOperation(BlockOperation {})
-        #expect(compound.operationCount == 5)
-        hold.finish()
-        try? await compound.finished()
-        #expect(compound.operationCount == 5 && compound.finishedOperationCount == 5)
-    }
-
-    @Test("The units of a compound's progress are weights, its fraction is finer, its description counts children")
-    func units() async throws {
         let (first, second) = (ScriptedOperation.idle("first"), ScriptedOperation.idle("second"))
         let compound = CompoundOperation()
         try compound.addOperation(first, progressWeight: 3)
         try compound.addOperation(second)
         let progress = compound.progress
         #expect(progress.totalUnitCount == 4 && progress.completedUnitCount == 0)
+        #expect(compound.operationCount == 2 && compound.finishedOperationCount == 0)
         #if !canImport(ObjectiveC)
         #expect(progress.localizedDescription == "0 of 2 operations have finished")
         let single = CompoundOperation(operations: [AsyncOperation()])
@@ -130,9 +85,12 @@ import OperationKitTestSupport
         #if !canImport(ObjectiveC)
         #expect(progress.localizedDescription == "1 of 2 operations have finished")
         #endif
+        try compound.addOperation(BlockOperation {})
+        #expect(compound.operationCount == 3)
         second.finish(withError: TestError.first)
         try? await compound.finished()
-        #expect(progress.completedUnitCount == 4 && progress.totalUnitCount == 4 && progress.fractionCompleted == 1)
+        #expect(compound.operationCount == 3 && compound.finishedOperationCount == 3)
+        #expect(progress.completedUnitCount == 5 && progress.totalUnitCount == 5 && progress.fractionCompleted == 1)
     }
 
     @Test("Progress that is kept after its compound is gone still shows its units, also those of one added inside")

@@ -10,15 +10,13 @@ import OperationKitTestSupport
         await eventually("it says:\n\(withoutAges(compound))", location) { withoutAges(compound) == expected }
     }
 
-    @Test("A compound names its unfinished children and what they wait for, and each says what it is inside of")
-    func children() async throws {
+    @Test("A compound names its unfinished children, and what they wait for") func children() async throws {
         // A name is on one line.
         let child = ScriptedOperation("a\nb\u{1b}")
         let family = CompoundOperation(name: "Family", operations: [child])
         #expect(child.debugDescription == #"“a\nb\u{1B}”: not started, inside “Family”"#)
         #expect(withoutAges(family).hasSuffix(#"“a\nb\u{1B}”: not started"#))
-        let login = ScriptedOperation.idle("login")
-        let upload = ScriptedOperation.idle("upload")
+        let (login, upload) = (ScriptedOperation.idle("login"), ScriptedOperation.idle("upload"))
         let notify = ChildKind.block.make("notify") {}
         upload.addDependency(login)
         notify.addDependency(upload)
@@ -41,13 +39,7 @@ import OperationKitTestSupport
               “upload”: waiting for “login”, which is executing
             """)
         login.finish()
-        await settled(
-            compound,
-            """
-            “Sync”: executing, 2 of 4 children have ended
-              “upload”: executing
-              “notify”: waiting for “upload”, which is executing
-            """)
+        await eventually("not begun") { upload.isAtWork }
         upload.finish()
         try await compound.finished()
         #expect(compound.debugDescription == "“Sync”: finished, 4 of 4 children have ended")
@@ -68,22 +60,15 @@ import OperationKitTestSupport
         compound.start()
         if state == "cancelled, executing" { compound.cancel() }
         if state.hasPrefix("told") { compound.finish() }
-        await settled(
-            compound,
-            """
-            “Sync”: \(state), 0 of 1 children have ended
-              “deaf”: cancelled, executing
-            """)
+        await settled(compound, "“Sync”: \(state), 0 of 1 children have ended\n  “deaf”: cancelled, executing")
         child.finish()
         try? await compound.finished()
     }
 
-    @Test("The children of a nested compound are listed below it, indented, and ready ones of a suspended one say so")
-    func nested() async {
-        let child = ScriptedOperation.idle("page 1")
-        let inner = CompoundOperation(name: "pages", operations: [child, ScriptedOperation.idle("page 2")])
-        inner.maxConcurrentOperationCount = 1
-        let last = ScriptedOperation.idle("last")
+    @Test("Children of a nested compound are indented, and ready ones of a suspended one say so") func nested() async {
+        let inner = CompoundOperation(
+            name: "pages", operations: [ScriptedOperation("page 1"), ScriptedOperation("page 2")])
+        let last = ScriptedOperation("last")
         last.addDependency(inner)
         let compound = CompoundOperation(name: "Sync", operations: [inner, last])
         compound.isSuspended = true
@@ -96,18 +81,7 @@ import OperationKitTestSupport
                     “page 2”: not started
                   “last”: waiting for “pages”, which has not been started
                 """)
-        compound.isSuspended = false
-        await settled(
-            compound,
-            """
-            “Sync”: executing, 0 of 2 children have ended
-              “pages”: executing, 0 of 2 children have ended
-                “page 1”: executing
-                “page 2”: ready, but the limit of 1 is reached
-              “last”: waiting for “pages”, which is executing
-            """)
         compound.cancel()
-        child.finish()
         try? await compound.finished()
     }
 
@@ -140,8 +114,7 @@ import OperationKitTestSupport
     }
 
     @Test("A macro names its steps and what they wait for") func macro() async throws {
-        let first = IOOperation<Int, Int>()
-        first.name = "first"
+        let first = Step<Int, Int>("first") { _, _ in }
         let second = IOBlockOperation<Int, Int>(name: "second") { $0 }
         let macro = MacroOperation(first).then(second)
         macro.name = "Macro"
@@ -152,23 +125,13 @@ import OperationKitTestSupport
                   “first”: not started
                   “second”: waiting for “first”, which has not been started
                 """)
-        let gate = ScriptedOperation.idle("gate")
-        first.addDependency(gate)
         macro.start()
-        #expect(
-            withoutAges(macro) == """
-                “Macro”: executing, 0 of 2 steps have ended
-                  “first”: waiting for “gate”, which has not been started
-                  “second”: waiting for “first”, which waits for “gate”, which has not been started
-                """)
+        #expect(withoutAges(macro).hasPrefix("“Macro”: executing, 0 of 2 steps have ended\n  “first”: "))
         macro.cancel()
-        gate.start()
-        gate.finish()
         try? await macro.finished()
     }
 
-    @Test("A macro or waterfall that was continued by `then` is described without parts, and a map with its source")
-    func continued() {
+    @Test("What was continued by `then` is described without parts, a map with its source") func continued() {
         let mapped = Step<Int, Int>("load") { _, _ in }.map { $0 + 1 }.with(input: 1)
         #expect(withoutAges(mapped) == "“load”: not started, 1 step\n  “load”: not started")
         let macro = MacroOperation(IOBlockOperation<Int, Int>(name: "first") { $0 })
@@ -180,13 +143,8 @@ import OperationKitTestSupport
         #expect(withoutAges(waterfall) == "“Falls”: not started")
     }
 
-    @Test("A waterfall says how many of its jobs have started, which one runs and whether it is suspended")
-    func waterfall() async throws {
-        let gate = Gate()
-        let made = TaskOperation(name: "made") {
-            await gate.opened()
-            return 7
-        }
+    @Test("A waterfall says how many jobs have started, and which one runs") func waterfall() async throws {
+        let made = Step<Void, Int>("made") { _, _ in }
         let waterfall = Waterfall<Int, Int>(name: "Falls").then { $0 + 1 }.thenRun { _ in made }.then { $0 }
         waterfall.name = "Falls"
         waterfall.input = 1
@@ -196,10 +154,9 @@ import OperationKitTestSupport
         waterfall.isSuspended = true
         #expect(withoutAges(waterfall).hasPrefix("“Falls”: executing, 2 of 3 jobs have started, suspended\n"))
         waterfall.isSuspended = false
-        gate.open()
+        made.finish(with: 7)
         #expect(try await waterfall.value == 7)
     }
-
 }
 
 @Suite("Descriptions: bounds", .hangGuard) struct DescriptionBoundsTests {
@@ -269,16 +226,15 @@ import OperationKitTestSupport
     ]
 
     // not begun | suspended | cancelling | limit 2 | none
-    static let table: [(ChildPhase, isReady: Bool, [String?])] = [
-        (.added, true, [nil] + Array(repeating: "about to become ready", count: 4)),
-        (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
-        (.ready, true, ready),
-        (.starting, true, Array(repeating: "starting", count: 5)),
-        (.detached, true, Array(repeating: "starting", count: 5)),
-        (.ending(.detached), true, Array(repeating: "starting", count: 5)),
-        (.queuedUnready, false, Array(repeating: "not ready by itself", count: 5)),
-        (.queued, true, ready),
-    ]
+    static let table: [(ChildPhase, isReady: Bool, [String?])] =
+        [
+            (.added, true, [nil] + Array(repeating: "about to become ready", count: 4)),
+            (.waiting, true, [nil] + Array(repeating: "about to become ready", count: 4)),
+            (.ready, true, ready),
+            (.queuedUnready, false, Array(repeating: "not ready by itself", count: 5)),
+            (.queued, true, ready),
+        ]
+        + [.starting, .detached, .ending(.detached)].map { ($0, true, Array(repeating: "starting", count: 5)) }
 
     @Test("A description says why a child has not started, whatever its state and its parent's", arguments: table)
     func reasons(phase: ChildPhase, isReady: Bool, reasons: [String?]) {

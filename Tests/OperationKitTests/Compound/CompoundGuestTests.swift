@@ -3,29 +3,6 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Compound: strangers on the private queue", .hangGuard) struct CompoundGuestTests {
-    @Test("Operations that a child adds to its queue take no child's place, and the compound ends without them")
-    func strangersThatStay() async throws {
-        let (begun, mayEnd) = (Gate(), Gate())
-        let ended = Shared(0)
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1) {
-            BlockOperation {
-                for _ in 0..<3 {
-                    OperationQueue.current?.addOperation {
-                        begun.open()
-                        mayEnd.pass()
-                        ended.change { $0 += 1 }
-                    }
-                }
-                begun.pass()
-            }
-            for _ in 0..<8 { BlockOperation {} }
-        }
-        try await OperationQueue().run(compound)
-        #expect(ended.value == 0)
-        mayEnd.open()
-        await eventually("strangers have not run") { ended.value == 3 }
-    }
-
     /// Runs a child that calls a body with its queue, and others after it. Returns the queue that these have then.
     @discardableResult
     private func withQueueOfChild(_ body: @escaping @Sendable (OperationQueue) -> Void) async throws -> CompositeQueue {
@@ -40,13 +17,28 @@ import OperationKitTestSupport
         return scheduler.queue
     }
 
-    @Test(
-        "A child reads back what it has set on its queue, and before that what a new queue answers, and it holds up no child"
-    )
+    @Test("Operations that a child adds to its queue take no child's place, and the compound ends without them")
+    func strangersThatStay() async throws {
+        let (work, ended) = (HeldWork(), Shared(0))
+        try await withQueueOfChild { queue in
+            for _ in 0..<3 {
+                queue.addOperation {
+                    work()
+                    ended.change { $0 += 1 }
+                }
+            }
+            work.begun.pass()
+        }
+        #expect(ended.value == 0)
+        work.mayEnd.open()
+        await eventually("strangers have not run") { ended.value == 3 }
+    }
+
+    @Test("A child reads back what it has set on its queue, or what a new queue answers, and holds up no child by that")
     func settings() async throws {
         let scheduling = try await withQueueOfChild { queue in
-            #expect(!queue.isSuspended)
-            #expect(queue.maxConcurrentOperationCount == OperationQueue().maxConcurrentOperationCount)
+            let usual = OperationQueue().maxConcurrentOperationCount
+            #expect(!queue.isSuspended && queue.maxConcurrentOperationCount == usual)
             let underlying = DispatchQueue(label: "underlying")
             let before = unsafe queue.underlyingQueue
             unsafe queue.underlyingQueue = underlying
@@ -66,22 +58,18 @@ import OperationKitTestSupport
 
     @Test("A stranger that waits for the compound waits for its end, cancelled or not", arguments: [true, false])
     func strangerThatWaits(isCancelled: Bool) async throws {
-        let stranger = BlockOperation {}
-        let compound = CompoundOperation(maxConcurrentOperationCount: 1)
+        let (stranger, compound) = (BlockOperation {}, CompoundOperation(maxConcurrentOperationCount: 1))
         stranger.addDependency(compound)
-        try compound.addOperation(
-            BlockOperation { [unowned compound] in
-                OperationQueue.current?.addOperation(stranger)
-                if isCancelled { compound.cancel() }
-            })
+        try compound.addOperation(name: "child") { [unowned compound] in
+            OperationQueue.current?.addOperation(stranger)
+            if isCancelled { compound.cancel() }
+        }
         try compound.addOperation(BlockOperation {})
-        compound.start()
-        try? await compound.finished()
+        await Start.byHand(compound)
         await eventually("the stranger has not run") { stranger.isFinished }
     }
 
-    @Test("A queue that code has kept, and changed when its compound was gone, is not that of another compound")
-    func keptQueue() {
+    @Test("A queue that was changed when its compound was gone is not that of another one") func keptQueue() {
         var kept: CompositeQueue? = CompositeQueue.make()
         kept?.retire()
         kept?.isSuspended = true
@@ -90,8 +78,7 @@ import OperationKitTestSupport
         #expect(others.allSatisfy { !$0.isSuspended })
     }
 
-    @Test("What a child adds to its queue, also a barrier, runs beside it, on the dispatch queue that it has set")
-    func added() async throws {
+    @Test("What a child adds to its queue, also a barrier, runs on the queue it has set") func added() async throws {
         let (log, key, target) = (EventLog(), DispatchSpecificKey<Bool>(), DispatchQueue(label: "target"))
         target.setSpecific(key: key, value: true)
         let add = { @Sendable (name: String) in log.add("\(name) \(DispatchQueue.getSpecific(key: key) == true)") }
@@ -108,29 +95,24 @@ import OperationKitTestSupport
         #expect(Set(log.events.prefix(2)) == ["one true", "two true"] && log.events[2].hasPrefix("barrier"))
     }
 
-    @Test("A child that waits for its queue waits for what was added to it, and not for itself")
-    func waiting() async throws {
-        let log = EventLog()
-        let (begun, mayEnd) = (Gate(), Gate())
+    @Test("A child that waits for its queue waits for what it has added, not for itself") func waiting() async throws {
+        let (log, isWaiting) = (EventLog(), Gate())
         let child = ScriptedOperation { child in
             child.finish()
             OperationQueue.current?.waitUntilAllOperationsAreFinished()
             OperationQueue.current?.addOperation {
-                begun.pass()
+                isWaiting.pass()
                 log.add("stranger")
             }
-            begun.open()
+            isWaiting.open()
             OperationQueue.current?.waitUntilAllOperationsAreFinished()
             log.add("waited")
-            mayEnd.open()
         }
         try await OperationQueue().run(CompoundOperation(operations: [child], maxConcurrentOperationCount: 1))
-        await mayEnd.opened()
-        #expect(log.events == ["stranger", "waited"])
+        await eventually("it does not end") { log.events == ["stranger", "waited"] }
     }
 
-    @Test("An operation that was added to the queue of a child is an error when that queue is to run it")
-    func runningAgain() async throws {
+    @Test("A queue refuses to run what a child has added to it already") func runningAgain() async throws {
         let found = Shared<OperationQueue?>(nil)
         try await withQueueOfChild { found.value = $0 }
         let queue = try #require(found.value)
@@ -148,8 +130,7 @@ import OperationKitTestSupport
     }
 
     #if os(Linux)
-    @Test("A compound has threads of its quality of service, also after others whose queue it could use again")
-    func threadsOfQualityOfService() async throws {
+    @Test("A compound has threads of its quality of service") func threadsOfQualityOfService() async throws {
         func threadName(_ qualityOfService: QualityOfService) async throws -> String {
             let name = Shared("")
             let block = BlockOperation {

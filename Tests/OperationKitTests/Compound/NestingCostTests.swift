@@ -47,7 +47,6 @@ import OperationKitTestSupport
             (0..<depth).reduce(leaf) { inner, _ in around(inner) }.with(input: 0)
         }
 
-        /// Those that are made by closures of those around them.
         private static func made(
             _ depth: Int, _ leaf: @escaping @Sendable () -> Chain,
             _ around: @escaping @Sendable (_ inner: @escaping @Sendable () -> Chain, _ level: Int) -> Chain
@@ -149,8 +148,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A child with children costs the same to add, however many operations its compound waits for")
-    func wideChildren() async {
+    @Test("A child with children costs the same to add, whatever its compound waits for") func wideChildren() async {
         await expectLinear("wide") { count, _ in
             let awaited = (0..<count).map { _ in AsyncOperation() }
             let sync = CompoundOperation()
@@ -163,8 +161,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("What is inside a child is searched once, however many around it wait for operations of other classes")
-    func foreignDependencies() async {
+    @Test("What is inside a child is searched once, however many around it wait") func foreignDependencies() async {
         await expectLinear("foreign") { depth, _ in
             let awaited = BlockOperation {}
             let outermost = CompoundOperation()
@@ -185,8 +182,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Progress that is read at each level of a macro costs each the same")
-    func progressOfEach() async {
+    @Test("Progress that is read at each level of a macro costs each the same") func progressOfEach() async {
         await expectLinear(Form.macros) { depth, _ in
             let operation = (0..<depth).reduce(Step.increment("leaf") as Chain) { inner, _ in
                 _ = inner.progress
@@ -203,7 +199,6 @@ import OperationKitTestSupport
 @Suite("Compounds nested thousands deep", .hangGuard, .serialized) struct NestingDepthTests {
     private static let depth = TestExtent.choose(1_000, long: 10_000)
 
-    /// A serial compound with a leaf at the bottom of all that is inside of it.
     private static func nested(around leaf: Operation) -> CompoundOperation {
         (1..<depth).reduce(CompoundOperation(operations: [leaf], maxConcurrentOperationCount: 1)) { inner, _ in
             CompoundOperation(operations: [inner], maxConcurrentOperationCount: 1)
@@ -214,36 +209,28 @@ import OperationKitTestSupport
         await onThread(stackSize: 256 << 10, body)
     }
 
-    @Test("They start, report the progress at the bottom to the top, and end when the innermost child does")
-    func end() async throws {
-        let begun = Gate()
-        let leaf = ScriptedOperation(main: { _ in begun.open() })
+    @Test("They start, report progress at the bottom, and end when the innermost child does") func end() async throws {
+        let leaf = ScriptedOperation.idle()
         let outermost = Self.nested(around: leaf)
         await onSmallStack { _ = outermost.progress }
-        OperationQueue().addOperation(outermost)
-        await begun.opened()
+        await outermost.start(until: leaf)
         await onSmallStack {
             leaf.progress.totalUnitCount = 4
             leaf.progress.completedUnitCount = 1
         }
         #expect(outermost.progress.fractionCompleted == 0.25)
         await onSmallStack { leaf.finish(withError: TestError.first) }
-        await #expect(throws: CompoundOperationError.self) { try await outermost.finished() }
-        #expect((outermost.error as? CompoundOperationError)?.leafErrors.first as? TestError == .first)
+        let error = await #expect(throws: CompoundOperationError.self) { try await outermost.finished() }
+        #expect(error?.leafErrors.map { $0 as? TestError } == [.first])
         #expect(outermost.progress.fractionCompleted == 1)
     }
 
-    @Test(
-        "A cancellation reaches the innermost child before it returns, and all of them end by it, without running before",
-        arguments: [true, false])
+    @Test("A cancellation reaches the innermost child before it returns, and all end by it", arguments: [true, false])
     func cancellation(hasStarted: Bool) async throws {
         let begun = Gate()
         let leaf = ScriptedOperation(main: { _ in begun.open() }, didCancel: { $0.finish() })
         let outermost = Self.nested(around: leaf)
-        if hasStarted {
-            OperationQueue().addOperation(outermost)
-            await begun.opened()
-        }
+        if hasStarted { await outermost.start(until: leaf) }
         await onSmallStack { outermost.cancel() }
         #expect(leaf.isCancelled)
         if !hasStarted { OperationQueue().addOperation(outermost) }
@@ -252,8 +239,7 @@ import OperationKitTestSupport
         #expect(leaf.isFinished && begun.isOpen == hasStarted)
     }
 
-    @Test("They describe themselves, and are freed without having been started")
-    func descriptionAndRelease() async throws {
+    @Test("They describe themselves, and are freed without a start") func descriptionAndRelease() async throws {
         let tracker = LeakTracker()
         let outermost = Shared<CompoundOperation?>(Self.nested(around: tracker.track(AsyncOperation())))
         await onSmallStack {
