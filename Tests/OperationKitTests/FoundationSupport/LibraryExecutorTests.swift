@@ -35,7 +35,7 @@ struct LibraryExecutorTests {
                 (0..<count).map { _ in
                     startLibraryTask {
                         try? await runUserClosure {
-                            began.change { $0 += 1 }
+                            _ = began.increment()
                             release.pass()
                         }
                     }
@@ -63,31 +63,28 @@ struct LibraryExecutorTests {
         }
     }
 
-    @Test("Bodies of composites go on while closures that they call block all places of closures")
-    func blockedBodies() async {
+    @Test("Bodies of composites go on while closures block all places of closures") func blockedBodies() async {
         await #expect(processExitsWith: .success) {
-            let (release, began) = (Gate(), EventLog())
+            let (release, began) = (Gate(), Shared(0))
             let retries = (0..<200).map { _ in
-                RetryOperation<Void, Void>(RetryPolicy(maximumAttempts: 1)) { _ in
-                    began.add("closure")
+                RetryOperation<Void, Void> { _ in
+                    _ = began.increment()
                     release.pass()
-                    return IOBlockOperation<Void, Void> {}
+                    return AsyncOperation()
                 }
             }
             for retry in retries { retry.start() }
-            await eventually("the closures do not begin") { began.events.count >= 64 }
+            await eventually("the closures do not begin") { began.value >= 64 }
             let workflow = WorkflowOperation { flow in try await flow.run(TaskOperation { 1 }) }
-            workflow.start()
-            #expect(try await workflow.value == 1)
-            #expect(began.events.count == 64)
+            #expect(try await OperationQueue().run(workflow) == 1)
+            #expect(began.value == 64)
             release.open()
             for retry in retries { try await retry.finished() }
         }
     }
     #endif
 
-    @Test("Closures of users run on threads of the library, whatever task calls them")
-    func threadsOfClosures() async throws {
+    @Test("Closures of users run on threads of the library") func threadsOfClosures() async throws {
         #expect(try await runUserClosure { LibraryExecutor.isCurrent })
         #expect(!LibraryExecutor.isCurrent)
         let inTask = startLibraryTask { try? await runUserTask { !LibraryExecutor.isCurrent && !Task.isCancelled } }
@@ -100,24 +97,8 @@ struct LibraryExecutorTests {
         #expect(tag == "none")
     }
 
-    @Test("Jobs run although one blocks the only prompt thread") func promptThread() async {
-        let threads = DedicatedThreads(promptCount: 1, limit: 8)
-        let log = EventLog()
-        let (release, done) = (Gate(), Gate())
-        for round in 0..<3 {
-            threads.perform { if round == 1 { release.pass() } }
-            for index in 0..<100 { threads.perform { log.add("\(round) \(index)") } }
-        }
-        threads.perform { done.open() }
-        await done.opened()
-        await eventually("\(log.events.count) jobs have run") { log.events.count == 300 }
-        release.open()
-    }
-
-    @Test("The thread that has joined a blocked one goes on without delay, also when that goes on")
-    func joinedThread() async {
-        let threads = DedicatedThreads(promptCount: 1, limit: 8)
-        let (release, done) = (Gate(), Gate())
+    @Test("Jobs run without a delay for each although one blocks the only prompt thread") func joinedThread() async {
+        let (threads, blocking, done) = (DedicatedThreads(promptCount: 1, limit: 8), HeldWork(), Gate())
         func addJobs() async {
             let ended = Gate()
             for _ in 0..<20_000 { threads.perform {} }
@@ -125,39 +106,35 @@ struct LibraryExecutorTests {
             await ended.opened()
         }
         threads.perform {
-            release.pass()
+            blocking()
             done.open()
         }
         let start = ContinuousClock.now
         await addJobs()
         // A delay for each would be 40 seconds.
         #expect(start.duration(to: .now) < .seconds(30))
-        release.open()
+        blocking.mayEnd.open()
         await done.opened()
         await addJobs()
     }
 
-    @Test("A blocked thread is joined by none beyond the limit, and jobs begin in the order of their addition")
-    func order() async {
+    @Test("A blocked thread is joined by none beyond the limit, and jobs begin in their order") func order() async {
         let limited = DedicatedThreads(promptCount: 1, limit: 1)
         let others = DedicatedThreads(promptCount: 1, limit: 8)
-        let (log, joined, began, release) = (EventLog(), Shared(0), Gate(), Gate())
-        limited.perform {
-            began.open()
-            release.pass()
-        }
-        await began.opened()
+        let (log, joined, blocking) = (EventLog(), Shared(0), HeldWork())
+        limited.perform { blocking() }
+        await blocking.begun.opened()
         for index in 0..<6 { limited.perform { log.add("\(index)") } }
         // While these join each other, another thread would have joined the one that is blocked.
         for _ in 0..<8 {
             others.perform {
-                joined.change { $0 += 1 }
-                release.pass()
+                _ = joined.increment()
+                blocking()
             }
         }
         await eventually("the threads do not come") { joined.value == 8 }
         #expect(log.events.isEmpty)
-        release.open()
+        blocking.mayEnd.open()
         await eventually("the jobs do not end") { log.events.count == 6 }
         #expect(log.events == (0..<6).map { "\($0)" })
     }
