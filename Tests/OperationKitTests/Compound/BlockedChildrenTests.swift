@@ -5,7 +5,6 @@ import OperationKitTestSupport
         ThrowingBlockOperation(name: name) { throw error }
     }
 
-    /// An operation that runs only after the success of others.
     func requiring(_ name: String, _ others: Operation...) -> IOOperation<Void, Int> {
         let operation = Step<Void, Int>(name) { step, _ in
             Issue.record("\(name) runs")

@@ -3,7 +3,6 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Compound: descriptions", .hangGuard) struct CompoundDescriptionTests {
-    /// Lets the workers of a compound do all that they can, then describes it.
     private func settled(
         _ compound: AsyncOperation, _ expected: String, _ location: SourceLocation = #_sourceLocation
     ) async {

@@ -60,7 +60,6 @@ import OperationKitTestSupport
         try await OperationQueue().run(external)
     }
 
-    /// Adds a child that waits for an operation outside, and is cancelled.
     private func addCancelled(waitingFor external: Operation, to compound: CompoundOperation) async throws {
         let child = ScriptedOperation { _ in Issue.record("a cancelled child ran") }
         child.addDependency(external)

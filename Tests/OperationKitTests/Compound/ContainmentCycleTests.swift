@@ -3,7 +3,6 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Cycles through what contains an operation", .hangGuard) struct ContainmentCycleTests {
-    /// A part of a composite, and how deep it is there.
     enum Part: CaseIterable, Sendable {
         case block, throwing, asynchronous, compound, blockOfACompound, stepOfAMacro, sourceOfAMap, stepOfAMappedMacro
 

@@ -143,7 +143,6 @@ import OperationKitTestSupport
             let night = CompoundOperationError.suboperationFailure(name: "night", errors: [failure])
             #expect(night.localizedDescription == "“night”: 1 operation failed: “\(name)”: \(text)")
         }
-        // However deep it is.
         let deep = Self.nested(9, stopped).localizedDescription
         #expect(deep.hasSuffix(" 1 operation failed: “n0”: “Sync” was cancelled (No time)."), "\(deep)")
     }

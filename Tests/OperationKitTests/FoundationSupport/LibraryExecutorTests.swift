@@ -55,7 +55,6 @@ struct LibraryExecutorTests {
             first.open()
             for task in blocked { await task.value }
             #expect(began.value == 100)
-            // All places are free again.
             let others = block(64, until: second)
             await eventually("a place is lost") { began.value == 164 }
             second.open()

@@ -106,7 +106,6 @@ import OperationKitTestSupport
         await clock.pass(.seconds(5))
         for operation in late { try await operation.waitForFinish() }
         #expect(circuit.state == .open)
-        // Errors that are no failures of the service.
         let other = CircuitBreaker("service", minimumCalls: 3, clock: clock) { $0 as? TestError == .first }
         for error in [TestError.second, .second, .second, .second] { call(other, error).start() }
         for _ in 0..<3 { call(other, TestError.first).start() }
@@ -193,7 +192,6 @@ import OperationKitTestSupport
     private static let configuration = Machine.Configuration(
         failureRatio: 0.5, minimumCalls: 4, window: .seconds(10), openDuration: .seconds(1), trialCount: 2)
 
-    /// A machine, with what happens to it in one line each.
     private struct Circuit {
         var machine = Machine(configuration)
         var now = Duration.zero

@@ -147,7 +147,6 @@ import OperationKitTestSupport
         let hedged = HedgedOperation(after: .zero, maximumAttempts: 3) { number in
             attempts.make(number, number == 2 ? holder : nil)
         }
-        // That of all attempts together.
         hedged.require(ExclusiveAccess("page"))
         hedged.start()
         for number in 1...3 { await attempts.begun(number) }

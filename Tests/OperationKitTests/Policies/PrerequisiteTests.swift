@@ -30,7 +30,6 @@ import OperationKitTestSupport
         return work
     }
 
-    /// An operation that works until it is ended.
     private func endless(_ name: String) -> ScriptedOperation {
         ScriptedOperation(name, main: { [log] _ in log.add(name) }) { [log] in
             log.add("stop \(name)")

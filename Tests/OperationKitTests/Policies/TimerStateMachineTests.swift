@@ -76,7 +76,6 @@ import OperationKitTestSupport
         var model: [(key: Int, element: Int, id: HeapElementID)] = []
         var removed: HeapElementID?
         for element in 0..<2_000 {
-            // Grows first, and shrinks later.
             let inserts = random.next() % 5 < (element < 1_200 ? 3 : 1)
             switch random.next() % 2 {
             case _ where inserts:

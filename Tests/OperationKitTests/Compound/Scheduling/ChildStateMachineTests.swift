@@ -32,7 +32,6 @@ import OperationKitTestSupport
             return machine.started()
         }
 
-        /// - Returns: The child that a worker takes which arrives.
         func next() -> ChildReference? { machine.workerStarted().next }
 
         func end(_ child: ChildReference?, step: WorkerStep = .continues) -> Effects {
@@ -187,7 +186,6 @@ import OperationKitTestSupport
         #expect(handed.queued == nil && !handed.requestsWorker)
         let answer = scene { $0.settingsApplied(settings) }
         #expect(answer.next == settings && answer.held.queued.map(\.operation) == [second.operation])
-        // What comes meanwhile comes later.
         #expect(scene { $0.handedToQueue(third, step: .leaves) }.queued == nil)
         let again = scene { $0.settingsApplied(settings) }
         #expect(again.next == settings && again.held.queued.map(\.operation) == [third.operation])
