@@ -63,8 +63,7 @@ import OperationKitTestSupport
         #expect(failures == [1: policy == .continueAll ? "first" : "cancelled"] && !wasCancelled.value)
     }
 
-    @Test("A failure cancels items in flight while a sequence has not given the next one")
-    func sequenceThatWaits() async throws {
+    @Test("A failure cancels items while a sequence has not given the next") func sequenceThatWaits() async throws {
         let (items, continuation) = AsyncStream.makeStream(of: Int.self)
         let (begun, cancelled, never) = (Shared(0), Gate(), Gate())
         let operation = AsyncParallelItems(.cancelRemaining) { item in
@@ -127,20 +126,17 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "Completions are called, and failures reported, outside of tasks, so they may block",
-        arguments: Strategy.allCases)
+    @Test("Completions are called, and failures reported, outside of tasks", arguments: Strategy.allCases)
     func completionOutsideOfTasks(strategy: Strategy) async {
         let operation = strategy.makeAsync { _ in await Task.yield() }
         let failing = strategy.makeAsync { _ in throw TestError.first }
-        let (item, batch) = (
-            AsyncParallelItems(.continueAll) { _ in }, AsyncParallelBatches(.continueAll) { _ in throw TestError.first }
-        )
+        let batch = AsyncParallelBatches(.continueAll) { _ in throw TestError.first }
         let calls: [(_ completion: @escaping @Sendable () -> Void) -> Void] = [
             { done in Task { try await failing.performOperation(onEach: [1]) { _ in done() } } },
             { done in operation.performOperation(on: [1]) { _ in done() } },
             { done in operation.performOperation(on: [1, 2, 3, 4]) { _ in done() } },
-            { done in item.performOperation(onItem: 1) { if $0 == nil { done() } } },
+            { done in AsyncParallelItems(.continueAll) { _ in }.performOperation(onItem: 1) { if $0 == nil { done() } }
+            },
             { done in batch.performOperation(onBatch: [1]) { if $0 != nil { done() } } },
         ]
         for call in calls {
@@ -151,8 +147,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A task that starts after the cancellation of its run is cancelled")
-    func taskAfterTheCancellation() async {
+    @Test("A task that starts after the cancellation of its run is cancelled") func taskAfterTheCancellation() async {
         let tasks = InFlightTasks()
         tasks.cancel()
         let error = await withCheckedContinuation { continuation in
@@ -160,14 +155,10 @@ import OperationKitTestSupport
         }
         #expect(error is CancellationError)
     }
-}
 
-/// How items are taken from sequences, which are never loaded whole. They block dispatch threads, so one at a time.
-@Suite("Collection operations over sequences", .serialized, .hangGuard) struct CollectionSequenceTests {
     @TaskLocal static var local = 0
 
-    @Test("A sequence is read outside of tasks, or in the task of the caller if the method is async")
-    func task() async throws {
+    @Test("A sequence is read outside of tasks, or in the caller's if the method is async") func task() async throws {
         let seen = EventLog()
         let sequence = Reads { index in
             seen.add("\(Self.local) \(unsafe withUnsafeCurrentTask { unsafe $0 == nil })")
@@ -228,8 +219,7 @@ import OperationKitTestSupport
         #expect(log.events == ["1", "2", "3"])
     }
 
-    @Test("Async batches and types with a strategy of their own take sequences, too")
-    func otherTypes() async throws {
+    @Test("Async batches and types with a strategy of their own take sequences, too") func otherTypes() async throws {
         let batches = AsyncSequentialBatches(.continueAll, batchSize: 3) { if $0 == 3 { throw TestError.first } }
         #expect(try await batches.performOperation(onEach: 0..<7).map(\.item) == [3, 4, 5])
         let own = OwnStrategy { items, completion in completion(items.map { $0 == 1 ? TestError.first : nil }) }

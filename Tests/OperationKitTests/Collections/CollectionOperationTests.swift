@@ -70,9 +70,7 @@ import OperationKitTestSupport
         #expect(failures.map { text($0.error) } == ["cancelled", "first"] + rest)
     }
 
-    @Test(
-        "Many items neither grow the stack nor get lost, wherever they end", arguments: Strategy.allCases,
-        [Form.completion, .sequence])
+    @Test("Many items neither grow the stack nor get lost", arguments: Strategy.allCases, [Form.completion, .sequence])
     func manyItems(strategy: Strategy, form: Form) async throws {
         for endsElsewhere in [false, true] {
             let count = TestExtent.choose(endsElsewhere ? 1_000 : 5_000, long: endsElsewhere ? 10_000 : 50_000)
@@ -132,9 +130,7 @@ import OperationKitTestSupport
         #expect(log.mostInFlight == 1 && log.inFlight == 0)
     }
 
-    @Test(
-        "Items that block their threads reach the limit, too", arguments: [Strategy.parallelItems, .parallelBatches],
-        Form.allCases)
+    @Test("Blocking items reach the limit", arguments: [Strategy.parallelItems, .parallelBatches], Form.allCases)
     func blockingItems(strategy: Strategy, form: Form) async throws {
         let (log, line) = (WorkLog(), StartLine(2))
         let operation = strategy.make(limit: 2) { items, completion in
@@ -147,8 +143,7 @@ import OperationKitTestSupport
         #expect(try await form.failures(of: operation, on: 20).isEmpty && log.mostInFlight == 2)
     }
 
-    @Test("An empty collection completes immediately", arguments: Strategy.allCases)
-    func emptyCollection(strategy: Strategy) {
+    @Test("No items complete immediately", arguments: Strategy.allCases) func emptyCollection(strategy: Strategy) {
         let log = EventLog()
         strategy.make { _, _ in log.add("work") }.performOperation(on: []) { log.add("\($0.count) errors") }
         #expect(log.events == ["0 errors"])
@@ -280,7 +275,7 @@ struct AsyncReads: AsyncSequence, AsyncIteratorProtocol, Sendable {
 
 /// When and how often the end of a unit is reported.
 enum Report: CaseIterable, Sendable {
-    case onAnotherThread, twice, onTwoThreads, lateAgain
+    case onAnotherThread, twice, onTwoThreads
 
     func callAsFunction(_ completion: @escaping @Sendable ((any Error)?) -> Void, _ error: (any Error)?) {
         switch self {
@@ -293,9 +288,6 @@ enum Report: CaseIterable, Sendable {
                 completion(error)
                 elsewhere { completion(TestError.second) }
             }
-        case .lateAgain:
-            completion(error)
-            elsewhere { completion(TestError.second) }
         }
     }
 }

@@ -37,12 +37,8 @@ import OperationKitTestSupport
     }
 
     final class Items: Work, SequentialItemOperation, @unchecked Sendable {}
-    final class ParallelItems: Work, ParallelItemOperation, AsyncItemOperation, @unchecked Sendable {
-        let maxConcurrentOperationCount = 2
-    }
-    final class Batches: Work, SequentialBatchOperation, @unchecked Sendable {
-        let batchSize = 2
-    }
+    final class ParallelItems: Work, ParallelItemOperation, AsyncItemOperation, @unchecked Sendable {}
+    final class Batches: Work, SequentialBatchOperation, @unchecked Sendable { let batchSize = 2 }
 
     /// What is performed one item at a time.
     private static let kinds: [@Sendable () -> Work] = [{ Items() }, { ParallelItems() }, { Work() }]
@@ -96,8 +92,7 @@ import OperationKitTestSupport
         #expect(work.log.value.isEmpty)
     }
 
-    @Test("Where the budget is exhausted, the error names the item, and the error it ended with")
-    func budget() async throws {
+    @Test("Where the budget is exhausted, the error names the item and has its error") func budget() async throws {
         var policy = Self.policy
         policy.budget = RetryBudget(fraction: 0, minimumRetries: 0)
         let errors = await Items(policy).performOperation(on: [1, 3])

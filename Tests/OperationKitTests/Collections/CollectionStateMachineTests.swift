@@ -10,23 +10,19 @@ import OperationKitTestSupport
         arguments: 0...TestExtent.choose(3, long: 4), 1...TestExtent.choose(2, long: 3))
     func everyOrder(count: Int, limit: Int) {
         var states = 0
-        for isSequence in [false, true] {
-            for stops in [false, true] {
-                for mayBeCancelled in [false, true] {
-                    var search = Search(count, limit: limit, isSequence, stops: stops, mayBeCancelled: mayBeCancelled)
-                    search.exploreAll()
-                    #expect(search.problems.isEmpty)
-                    #expect(search.ends > 0)
-                    #expect(search.mostInFlight == min(limit, count), "The limit is reached, and not exceeded")
-                    states += search.stateCount
-                }
-            }
+        for options in 0..<8 {
+            var search = Search(
+                count: count, limit: limit, isSequence: options & 1 > 0, stops: options & 2 > 0,
+                mayBeCancelled: options & 4 > 0)
+            search.exploreAll()
+            #expect(search.problems.isEmpty && search.ends > 0)
+            #expect(search.mostInFlight == min(limit, count), "The limit is reached, and not exceeded")
+            states += search.visited.count
         }
         TestExtent.report("Runs over \(count) items, limit \(limit): \(states) states")
     }
 
-    @Test("A run that is cancelled before its start, or before its first worker starts, is finished immediately")
-    func cancelledEarly() {
+    @Test("A run that is cancelled before its first worker starts finishes immediately") func cancelledEarly() {
         for count in [2, nil] {
             var machine = Machine(count: count, limit: 2, stopsAtFirstFailure: false)
             #expect(machine.cancelled() == nil)
@@ -44,7 +40,7 @@ private struct Search {
     typealias Machine = CollectionStateMachine
 
     /// What is under way, outside of the machine.
-    private struct World {
+    struct World {
         enum Stop { case end, cancellation, failure }
 
         var machine: Machine
@@ -77,23 +73,16 @@ private struct Search {
         var inFlight: Int { calls.count + settling.count + detached }
     }
 
-    private let count: Int
-    private let limit: Int
-    private let isSequence: Bool
-    private let stops: Bool
-    private let mayBeCancelled: Bool
-    private var visited: Set<String> = []
-    private var pending: [World] = []
-    private(set) var problems: Set<String> = []
-    private(set) var ends = 0
-    private(set) var mostInFlight = 0
-
-    var stateCount: Int { visited.count }
-
-    init(_ count: Int, limit: Int, _ isSequence: Bool, stops: Bool, mayBeCancelled: Bool) {
-        (self.count, self.limit, self.isSequence) = (count, limit, isSequence)
-        (self.stops, self.mayBeCancelled) = (stops, mayBeCancelled)
-    }
+    let count: Int
+    let limit: Int
+    let isSequence: Bool
+    let stops: Bool
+    let mayBeCancelled: Bool
+    var visited: Set<String> = []
+    var pending: [World] = []
+    var problems: Set<String> = []
+    var ends = 0
+    var mostInFlight = 0
 
     mutating func exploreAll() {
         let machine = Machine(count: isSequence ? nil : count, limit: limit, stopsAtFirstFailure: stops)

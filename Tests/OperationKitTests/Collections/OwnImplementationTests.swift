@@ -1,5 +1,7 @@
 import OperationKitTestSupport
 
+@testable import OperationKit
+
 @Suite("Collection operations with a run of their own", .serialized, .hangGuard) struct OwnImplementationTests {
     private typealias Run =
         @Sendable (_ items: [Int], _ completion: @escaping @Sendable ([(any Error)?]) -> Void) -> Void
@@ -43,33 +45,16 @@ import OperationKitTestSupport
         }
     }
 
-    /// Performs a collection in every form that has a slot for each item, and reports each result.
-    private static func performInAllForms(
-        _ operation: some CollectionOperation<Int>, on items: [Int], check: ([String]) -> Void
-    ) async {
-        check(await operation.run(on: items).errors.map(text))
-        check(await operation.performOperation(on: items).map(text))
-        let run = operation.makeOperation(on: items)
-        try? await OperationQueue().run(run)
-        check(run.errors.map(text))
-        let later = operation.makeOperation()
-        later.input = items
-        try? await OperationQueue().run(CompoundOperation(operations: [later]))
-        check(later.errors.map(text))
-    }
-
     /// What a mock does: it reports what it likes, or hands its collection to another object and changes the result.
     private static let runs: [@Sendable (Strategy) -> Run] = [
         { _ in { _, completion in completion([nil, TestError.second, nil]) } },
         { strategy in
-            let base = base(strategy)
-            return { items, completion in
+            { [base = base(strategy)] items, completion in
                 base.performOperation(on: items) { completion($0.map { $0 == nil ? TestError.second : nil }) }
             }
         },
         { strategy in
-            let base = base(strategy)
-            return { items, completion in
+            { [base = base(strategy)] items, completion in
                 Task { completion(await base.performOperation(on: items).map { $0 == nil ? TestError.second : nil }) }
             }
         },
@@ -82,12 +67,19 @@ import OperationKitTestSupport
     @Test("Every form calls the type's own run, which may forward", arguments: Strategy.allCases, runs.indices)
     func everyFormCallsIt(strategy: Strategy, run: Int) async {
         let mock = Self.make(strategy, Self.runs[run](strategy))
-        await Self.performInAllForms(mock, on: [1, 2, 3]) { #expect($0 == ["success", "second", "success"]) }
+        func expectResults(_ errors: [(any Error)?]) {
+            #expect(errors.map(text) == ["success", "second", "success"])
+        }
+        expectResults(await mock.run(on: [1, 2, 3]).errors)
+        expectResults(await mock.performOperation(on: [1, 2, 3]))
+        for operation in [mock.makeOperation(on: [1, 2, 3]), mock.makeOperation().with(input: [1, 2, 3])] {
+            try? await OperationQueue().run(CompoundOperation(operations: [operation]))
+            expectResults(operation.errors)
+        }
         #expect(mock.log.events == Array(repeating: "run [1, 2, 3]", count: 4))
     }
 
-    @Test("Over sequences, a type with a run of its own is called item by item or batch by batch")
-    func sequences() async throws {
+    @Test("Over sequences, a type's own run gives way to its items or batches") func sequences() async throws {
         for strategy in Strategy.allCases {
             let mock = Self.make(strategy) { _, completion in completion([TestError.first]) }
             #expect(try await mock.performOperation(onEach: [1, 2, 3]).isEmpty)
@@ -123,16 +115,10 @@ import OperationKitTestSupport
 
     /// Does something while a run asks for its options.
     private final class Busy: ParallelItemOperation, @unchecked Sendable {
-        let log = EventLog()
-        private let action = Shared<(@Sendable () -> Void)?>(nil)
-
-        func whenAsked(_ body: @escaping @Sendable () -> Void) { action.value = body }
+        let (log, whenAsked) = (EventLog(), Shared<@Sendable () -> Void>({}))
 
         var maxConcurrentOperationCount: Int {
-            action.change { action in
-                defer { action = nil }
-                return action
-            }?()
+            whenAsked.value()
             return 2
         }
 
@@ -142,11 +128,11 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A run that is ended while its options are read starts no item", arguments: [false, true])
+    @Test("A run that is ended while its options are read starts none", arguments: [false, true])
     func optionsThatEndTheRun(isCancelled: Bool) {
         let operation = Busy()
         let run = operation.makeOperation(on: [1, 2])
-        operation.whenAsked { [unowned run] in
+        operation.whenAsked.value = { [unowned run] in
             if isCancelled { run.cancel() } else { run.finish(withError: TestError.reason) }
         }
         run.start()
@@ -154,9 +140,7 @@ import OperationKitTestSupport
         #expect(run.errors.map(text) == ["cancelled", "cancelled"])
         #expect(isCancelled ? run.error is CompoundOperationError : text(run.error) == "reason")
     }
-}
 
-@Suite("Collection operations with a strategy of their own", .hangGuard) struct OwnStrategyTests {
     @Test("Only the first call of the completion counts", arguments: Report.allCases)
     func theFirstCallOfTheCompletionCounts(report: Report) async {
         for asksForProgress in [false, true] {
@@ -199,6 +183,70 @@ import OperationKitTestSupport
         try await run.finished()
         #expect(seen.value + [progress.fractionCompleted, run.progress.fractionCompleted] == [1, 1, 1])
         #expect(run.errors.contains { $0 is CancellationError })
+    }
+}
+
+@Suite("Items, batches and children of collection operations", .hangGuard) struct CollectionChildrenTests {
+    /// One of the methods would never be called.
+    private final class Both: SequentialItemOperation, SequentialBatchOperation, Sendable {
+        let batchSize = 2
+        let noun = "item"
+        let log = EventLog()
+
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) {
+            log.add("item \(item)")
+            completion(nil)
+        }
+
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) {
+            log.add("batch \(batch)")
+            completion(nil)
+        }
+    }
+
+    @Test("A class that works by items and by batches is an error by name") func itemsAndBatches() async throws {
+        let both = Both()
+        let errors = await both.performOperation(on: [1, 2, 3])
+        #expect(errors.map { $0 as? CoordinationError } == [.itemsAndBatches(type: "Both")])
+        await #expect(throws: CoordinationError.itemsAndBatches(type: "Both")) {
+            try await both.performOperation(onEach: 1...3)
+        }
+        let run = both.makeOperation(on: [1, 2, 3])
+        await #expect(throws: (any Error).self) { try await OperationQueue().run(run) }
+        #expect(both.log.events.isEmpty)
+    }
+
+    private final class Items: ParallelItemOperation {
+        func performOperation(onItem item: Int, completion: @escaping ItemCompletion) { completion(nil) }
+    }
+
+    private final class Batches: ParallelBatchOperation {
+        let batchSize = 2
+        func performOperation(onBatch batch: [Int], completion: @escaping BatchCompletion) { completion(nil) }
+    }
+
+    @Test("Parallel types have as many items or batches in flight as there are processors") func limits() {
+        let count = ProcessInfo.processInfo.activeProcessorCount
+        #expect(Items().maxConcurrentOperationCount == count && Batches().maxConcurrentOperationCount == count)
+    }
+
+    @Test("A run over a collection has no operations as its children, at any time") func noOperations() async throws {
+        let run = Strategy.parallelItems.make { _, completion in completion(nil) }.makeOperation(on: [1, 2, 3])
+        let child = AsyncBlockOperation { $0() }
+        func expectNone() throws {
+            let children = try #require(run.children)
+            children.childWasCancelled(child)
+            #expect(children.operation === run)
+            #expect(children.operations(atMost: 10)?.isEmpty == true)
+            #expect(children.snapshot(atMost: 10) == nil && children.childProgressed(child, to: 1) == nil)
+            #expect(children.dependencies(of: run, recording: true) == nil)
+            #expect(children.weightedUnits == nil && children.progressDescription == nil)
+        }
+        try expectNone()
+        run.start()
+        try await run.finished()
+        try expectNone()
+        #expect(!child.isCancelled)
     }
 }
 

@@ -2,7 +2,7 @@ import OperationKitTestSupport
 
 @Suite("Layout of the sources")
 struct RepositoryTests {
-    @Test("No file is longer than 350 lines", arguments: ["Sources", "Examples", "Tests"])
+    @Test("No file has over 350 lines", arguments: ["Sources", "Examples", "Tests"])
     func lengthOfFiles(folder: String) throws {
         for file in Repository.files(in: folder, endingWith: ".swift") {
             let lines = try Repository.text(file).utf8.count { $0 == 10 }
@@ -75,6 +75,64 @@ struct RepositoryTests {
         }
     }
 }
+
+/// The folders of the library are layers, each of which knows only those before it.
+@Suite("Layers of the library") struct LayerTests {
+    private static let layers = [
+        "FoundationSupport", "Lifecycle", "Progress", "Operations", "Deadlines", "Compound", "DataFlow", "Policies",
+        "Collections", "Coordinators", "Queues", "Diagnostics",
+    ]
+
+    private static let sources = Result { try Repository.files(in: folder, endingWith: ".swift").map(Source.init) }
+    private static let folder = "Sources/OperationKit"
+
+    @Test("A source is in the folder of a layer, and names no type of a later one", arguments: layers.indices)
+    func sourcesLookDownward(place: Int) throws {
+        let sources = try Self.sources.get()
+        #expect(Set(sources.map(\.layer)) == Set(Self.layers))
+        let later = Self.layers[place...].dropFirst()
+        let hidden = Set(sources.filter { later.contains($0.layer) }.flatMap(\.declaredTypes))
+        for source in sources where source.layer == Self.layers[place] {
+            #expect(source.words.intersection(hidden).isEmpty, "\(source.path)")
+        }
+    }
+
+    /// A source of the library, without its comments.
+    private struct Source {
+        let path: String
+        let layer: String
+        /// The types that it declares at top level, for other sources to use.
+        let declaredTypes: [String]
+        let words: Set<String>
+
+        init(_ file: String) throws {
+            path = String(file.dropFirst(folder.count + 1))
+            layer = String(path.prefix { $0 != "/" })
+            let lines = try Repository.text(file).components(separatedBy: "\n")
+                .map { $0.components(separatedBy: "//")[0] }
+            let declaration =
+                /^(?:@\w+ )*(?:(?:public|open|final|indirect) )*(?:class|struct|enum|protocol|actor|typealias) (\w+)/
+            declaredTypes = lines.filter { $0.first != " " }
+                .compactMap { $0.firstMatch(of: declaration).map { String($0.1) } }
+            let characters = CharacterSet.alphanumerics.union(["_"]).inverted
+            words = Set(lines.flatMap { $0.components(separatedBy: characters) })
+        }
+    }
+}
+
+#if os(Linux) || os(macOS)
+@Suite("Code blocks of the documentation") struct CodeBlockTests {
+    @Test("Every block of Swift in the documentation compiles") func everyBlock() async throws {
+        let blocks = try Repository.codeBlocks()
+        for file in ["README.md", "Sources/OperationKit/Operations/AsyncOperation.swift"] {
+            #expect(blocks.contains { $0.file == file }, "No block was found in \(file).")
+        }
+        for block in blocks { #expect(block.isClosed, "The block at \(block.file):\(block.line) is not closed.") }
+        let messages = try await TypeChecker().check(blocks.filter { !$0.isManifest })
+        #expect(messages == nil, "\(messages ?? "")")
+    }
+}
+#endif
 
 /// The files of the package, as they are on disk.
 enum Repository {
