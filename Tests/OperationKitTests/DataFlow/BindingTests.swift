@@ -2,19 +2,21 @@ import OperationKitTestSupport
 
 @Suite("Bindings", .hangGuard) struct BindingTests {
     final class Fetch: AsyncOperation, @unchecked Sendable {
-        var users: [String] = []
-        var found: [String]? { users }
+        private(set) var users: [String] = []
+        private(set) var found: [String]?
+        private(set) var note: String?
+        var last: String? { found?.last }
         let failure: (any Error)?
 
-        init(_ failure: (any Error)? = nil) {
-            self.failure = failure
+        init(_ failure: (any Error)? = nil, finds found: [String]? = ["Ada"]) {
+            (self.failure, self.found) = (failure, found)
             super.init()
             name = "fetch"
         }
 
         override func main() {
             elsewhere {
-                self.users = ["Ada"]
+                self.users = self.found ?? []
                 self.finish(withError: self.failure)
             }
         }
@@ -22,7 +24,12 @@ import OperationKitTestSupport
 
     final class Process: AsyncOperation, @unchecked Sendable {
         var users: [String] = []
-        var first: String?
+        var first: String? = "none"
+        var title = "none"
+        var heading: String {
+            get { title }
+            set { title = newValue }
+        }
         let log: EventLog
 
         init(_ log: EventLog = EventLog()) {
@@ -39,6 +46,7 @@ import OperationKitTestSupport
 
     final class PlainFetch: Operation, @unchecked Sendable {
         var users: [String] = []
+        let note: String? = nil
         override func main() { if !isCancelled { users = ["Ada"] } }
     }
 
@@ -127,35 +135,23 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && text(target.error) == outcome && target.isFinished)
     }
 
-    /// Writes down what is handed over to it, and whether that happens on the thread that starts it.
-    private final class Traced: AsyncOperation, @unchecked Sendable {
-        let log = EventLog()
-        var starter: ObjectIdentifier?
-        var value = "" { didSet { note(value) } }
-
-        func note(_ event: String) { log.add("\(event) \(ObjectIdentifier(Thread.current) == starter)") }
-
-        override func main() {
+    @Test("Bindings are carried out in their order, on the thread that starts the target") func order() async {
+        let (log, starter) = (EventLog(), Shared<Thread?>(nil))
+        let note: @Sendable (String) -> Void = { log.add("\($0) \(Thread.current === starter.value)") }
+        let sources = ["one", "two", "three"].map { ScriptedOperation($0) }
+        let target = ScriptedOperation {
             note("main")
-            finish()
+            $0.finish()
         }
-    }
-
-    @Test("Bindings are carried out in the order in which they were made, on the thread that starts the target")
-    func order() async {
-        let sources = ["one", "two", "three"].map { name in
-            ScriptedOperation(name) { operation in elsewhere { operation.finish() } }
-        }
-        let target = Traced()
-        target.bind(\.value, to: sources[2], \.displayedName)
-        target.bind(to: sources[0]) { target, one in target.note(one.displayedName) }
-        target.bind(\.value, to: sources[1], \.displayedName)
+        for index in [2, 0, 1] { target.bind(to: sources[index]) { _, source in note(source.displayedName) } }
         await runAll(sources)
         await onThread {
-            target.starter = ObjectIdentifier(Thread.current)
+            starter.value = Thread.current
             target.start()
         }
-        #expect(target.log.events == ["three true", "one true", "two true", "main true"])
+        #expect(log.events == ["three true", "one true", "two true", "main true"])
+        // A thread holds what it runs.
+        starter.value = nil
     }
 
     @Test("A target that is cancelled before its start takes nothing and does not run") func cancelledTarget() async {
@@ -180,25 +176,7 @@ import OperationKitTestSupport
         #expect(brief(process.error) == "process before \(name ?? "ScriptedOperation")")
     }
 
-    #if os(Linux) || os(macOS)
-    // In the Swift 6 mode they are among the chains that the compiler checks.
-    @Test("Bindings compile in the Swift 5 mode of a client, too") func languageModes() async throws {
-        let code = [
-            "final class Fetch: Operation, @unchecked Sendable { var users: [String] = [] }",
-            "final class Process: AsyncOperation, @unchecked Sendable { var users: [String] = []; var first: String? }",
-            "let (fetch, process) = (Fetch(), Process())",
-            "process.bind(\\.users, to: fetch, \\.users)",
-            "process.bind(\\.first, to: fetch, \\.users.description)",
-            "process.bind(to: fetch) { process, fetch in process.users = fetch.users }",
-        ]
-        let block = CodeBlock(file: "Client.swift", line: 1, code: code)
-        let messages = try await TypeChecker().check([block], languageMode: "5")
-        #expect(messages == nil, "\(messages ?? "")")
-    }
-    #endif
-
-    @Test("Bound operations and the closures of their bindings are released, run, cancelled or dropped")
-    func releases() async {
+    @Test("Bound operations and closures of bindings are released, however they end") func releases() async {
         let tracker = LeakTracker()
         for moment in ["run", "cancel", "drop"] {
             let (fetch, process) = (tracker.track(Fetch()), tracker.track(Process()))
@@ -210,8 +188,7 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    @Test("The closure of a binding is released right after its call, before the next one is called")
-    func releasesAfterCall() async {
+    @Test("The closure of a binding is released before the next one is called") func releasesAfterCall() async {
         let (tracker, log, fetch) = (LeakTracker(), EventLog(), Fetch())
         let process = ScriptedOperation("process") {
             log.add("main \(tracker.alive)")
@@ -223,8 +200,7 @@ import OperationKitTestSupport
         #expect(log.events == ["() [\"two\"]", "main []"])
     }
 
-    @Test("A compound is handed its values before its children start, which may be bound to each other")
-    func compound() async {
+    @Test("A compound is handed its values before its children start, bound or not") func compound() async {
         let (log, first) = (EventLog(), Fetch())
         let (fetch, process) = (Fetch(), Process(log))
         process.bind(\.users, to: fetch, \.users)

@@ -9,29 +9,23 @@ import OperationKitTestSupport
         /// A chain with the name “chain” around an operation.
         func make(_ work: IOOperation<Int, Int>) -> IOOperation<Int, Int> {
             let chain: IOOperation<Int, Int> =
-                switch self {
-                case .macro: MacroOperation(work)
-                case .waterfall: Waterfall<Int, Int>().thenRun { work.with(input: $0) }
-                }
-            chain.name = "chain"
-            return chain.with(input: 1)
+                self == .macro ? MacroOperation(work) : Waterfall<Int, Int>().thenRun { work.with(input: $0) }
+            return chain.named("chain").with(input: 1)
         }
 
         func continued(
             _ chain: IOOperation<Int, Int>, by next: Step<Int, Int> = .increment("next")
         ) -> IOOperation<Int, Int> {
-            let longer: IOOperation<Int, Int>?
-            switch self {
-            case .macro: longer = (chain as? MacroOperation<Int, Int>)?.then(next)
-            case .waterfall: longer = (chain as? Waterfall<Int, Int>)?.then { $0 + 1 }
-            }
+            let longer: IOOperation<Int, Int>? =
+                self == .macro
+                ? (chain as? MacroOperation<Int, Int>)?.then(next) : (chain as? Waterfall<Int, Int>)?.then { $0 + 1 }
             return longer!.with(input: 1)
         }
     }
 
     private let work = Step<Int, Int>.increment("work")
 
-    @Test("A chain that was continued can be neither started nor continued again", arguments: Chain.allCases)
+    @Test("A chain is continued once, and then not started", arguments: Chain.allCases)
     func consumed(chain: Chain) async {
         let shorter = chain.make(work)
         let (longer, other) = (chain.continued(shorter), chain.continued(shorter))
@@ -45,9 +39,7 @@ import OperationKitTestSupport
         #expect(longer.output == 3 && longer.name == "chain")
     }
 
-    @Test(
-        "A chain that is cancelled before it is continued leaves the cancellation and its reason to the longer one",
-        arguments: Chain.allCases, [nil, TestError.first])
+    @Test("A chain that was cancelled cancels the longer one", arguments: Chain.allCases, [nil, TestError.first])
     func cancelled(chain: Chain, reason: TestError?) async {
         let shorter = chain.make(work)
         if let reason { shorter.cancel(withError: reason) } else { shorter.cancel() }
@@ -60,9 +52,7 @@ import OperationKitTestSupport
         #expect(work.output == nil)
     }
 
-    @Test(
-        "A chain that was given its end before it is continued leaves an error to the longer one, which fails otherwise",
-        arguments: Chain.allCases, [false, true])
+    @Test("A chain that has its end hands on an error, and no output", arguments: Chain.allCases, [false, true])
     func ended(chain: Chain, hasFailed: Bool) async {
         let shorter = chain.make(work)
         if hasFailed { shorter.finish(withError: TestError.first) } else { shorter.finish(with: 5) }
@@ -98,8 +88,7 @@ import OperationKitTestSupport
         #expect(shorter.output == 2 && shorter.error == nil)
     }
 
-    @Test("The first of two steps that are part of another operation is the one that a macro reports")
-    func twoRefusals() async {
+    @Test("The first of two steps of another operation is the one that is reported") func twoRefusals() async {
         let steps = ["first", "second"].map { IOBlockOperation<Int, Int>(name: $0) { $0 } }
         let (owner, macro) = (CompoundOperation(operations: steps), MacroOperation(steps[0]).then(steps[1]))
         macro.name = "macro"
@@ -133,17 +122,15 @@ import OperationKitTestSupport
         #expect(text(macro.error) == expected)
     }
 
-    @Test("main() of a compound that is called by hand while it runs does not run the children again")
-    func mainWhileItRuns() async throws {
-        let log = EventLog()
-        let child = ScriptedOperation { _ in log.add("child") }
+    @Test("main() of a compound by hand while it runs runs no child again") func mainWhileItRuns() async throws {
+        let child = ManualOperation<Void, Void>()
         let compound = CompoundOperation(operations: [child])
         compound.start()
         compound.main()
-        await eventually("not begun") { log.events == ["child"] }
+        await child.started()
         compound.main()
         child.finish()
         try await compound.finished()
-        #expect(log.events == ["child"])
+        #expect(child.calls == [.main])
     }
 }

@@ -14,10 +14,7 @@ import OperationKitTestSupport
         (dependencyFailed(CancellationError()), 1, "did not run, because “find” was cancelled."),
         (dependencyFailed(cause), 1, "did not run, because “find” failed: There is no file."),
         (DependencyError.dependencyUnfinished(operation: "load", dependency: "find"), 2, "“find” had not finished."),
-        (
-            ChainError.alreadyUsed(operation: "load", chain: "macro"), 1,
-            "“macro” did not run, because “load” is part of"
-        ),
+        (ChainError.alreadyUsed(operation: "load", chain: "macro"), 1, "“macro” did not run, because “load” is"),
         (ChainError.alreadyUsed(operation: "load", chain: "load"), 1, "“load” cannot be continued or added as a step"),
         (ChainError.consumed(chain: "load"), 2, "part of a longer chain"),
         (ChainError.alreadyStarted(chain: "load"), 3, "had been started"),
@@ -61,41 +58,30 @@ import OperationKitTestSupport
         .budgetExhausted(operation: "load", attempts: attempts, error: cause)
     }
 
+    private static func condition(_ error: any Error) -> ConditionError {
+        .failed(operation: "load", condition: "signed in", error: error)
+    }
+
     private static func prerequisite(_ error: any Error) -> ConditionError {
         .prerequisiteFailed(operation: "load", condition: "signed in", prerequisite: "sign in", error: error)
     }
 
     private static let policies: [Row] = [
         (OperationTimeoutError(operation: "load", timeout: .seconds(5)), 1, "longer than its timeout of 5.0 seconds."),
-        (
-            ConditionError.failed(operation: "load", condition: "signed in", error: cause), 1,
-            "because its condition “signed in” failed: There is no file."
-        ),
-        (
-            ConditionError.failed(operation: "load", condition: "signed in", error: CancellationError()), 1,
-            "The operation “load” did not run, because its condition “signed in” was cancelled."
-        ),
+        (condition(cause), 1, "because its condition “signed in” failed: There is no file."),
+        (condition(CancellationError()), 1, "did not run, because its condition “signed in” was cancelled."),
         (prerequisite(cause), 2, "“sign in”, which its condition “signed in” needs, failed: There is no file."),
         (ConditionError.satisfied(operation: "load", condition: "offline"), 3, "“offline” of the operation “load” is"),
         (RetryError.invalidPolicy(operation: "load", problem: "its limit is 0"), 1, "its policy: its limit is 0."),
-        (
-            exhausted(2), 2,
-            "after 2 attempts, because the retry budget is exhausted. The last one failed: There is no file."
-        ),
-        (
-            exhausted(1), 2,
-            "after 1 attempt, because the retry budget is exhausted. The last one failed: There is no file."
-        ),
+        (exhausted(2), 2, "2 attempts, because the retry budget is exhausted. The last one failed: There is no file."),
+        (exhausted(1), 2, "1 attempt, because the retry budget is exhausted. The last one failed: There is no file."),
         (RetryError.operationReused(operation: "load", attempt: 2), 3, "Call 2 of the closure of “load” returned"),
         (circuit(.seconds(2)), 1, "the circuit breaker “server” is open, for another 2 s."),
         (circuit(nil), 1, "the circuit breaker “server” lets no other operation through until those on trial have"),
         (tooManyWaiting(0), 1, "because “disk” was not available, and no operation may wait for it."),
         (tooManyWaiting(1), 1, "because 1 operation waits for “disk” already, and no more may."),
         (tooManyWaiting(5), 1, "because 5 operations wait for “disk” already, and no more may."),
-        (
-            ResourceError.heldByComposite(operation: "load", resource: "disk", composite: "sync"), 2,
-            "because “sync” around it has “disk” until it has ended."
-        ),
+        (ResourceError.heldByComposite(operation: "load", resource: "disk", composite: "sync"), 2, "“sync” around it"),
         (timedOut("copy", "backup", "move"), 3, "1.0 seconds: it is held by “copy”, “backup” and “move”."),
         (timedOut("copy"), 3, "1.0 seconds: it is held by “copy”."),
         (timedOut(), 3, "because “disk” was not available within 1.0 seconds."),

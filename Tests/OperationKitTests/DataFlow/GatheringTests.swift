@@ -1,21 +1,18 @@
 import OperationKitTestSupport
 
 @Suite("Gathered outputs", .hangGuard) struct GatheringTests {
-    @Test("The outputs come in the order of the operations, however these end", arguments: Start.allCases)
-    func order(start: Start) async {
+    @Test("The outputs come in the order of the operations, however these end") func order() async {
         let first = Gate()
         let steps = (0..<4).map { number in
-            Step<Int, Int>("\(number)") { step, input in
-                elsewhere {
-                    // The first one ends last.
-                    if number == 0 { first.pass() }
-                    step.finish(with: input * 10)
-                    if number == 3 { first.open() }
-                }
-            }.with(input: number)
+            TaskOperation {
+                // The first one ends last.
+                if number == 0 { await first.opened() }
+                if number == 3 { first.open() }
+                return number * 10
+            }
         }
         let gathered = steps.gathered(name: "all")
-        await start(gathered)
+        await Start.onBusyQueue(gathered)
         #expect(gathered.output == [0, 10, 20, 30] && gathered.error == nil && gathered.name == "all")
     }
 
@@ -45,8 +42,7 @@ import OperationKitTestSupport
         #expect(gathered.output == nil)
     }
 
-    @Test("A gathered operation that succeeds without an output has failed, with its name, also beside others")
-    func noOutput() async {
+    @Test("A gathered operation that succeeds without an output has failed, by name") func noOutput() async {
         let operations = [
             OwnOutputOperation("a", output: 1), OwnOutputOperation("b"), OwnOutputOperation("c", .first),
             OwnOutputOperation("d"),
@@ -71,48 +67,36 @@ import OperationKitTestSupport
         #expect(held.error == nil && brief(cancelled.error) == "all cancelled []")
     }
 
-    @Test("An operation that is gathered twice, or part of another one, is an error with its name, and none runs")
-    func rejected() async {
+    @Test("An operation that is gathered twice is an error with its name, and none runs") func rejected() async {
         let log = EventLog()
-        func step(_ name: String) -> IOOperation<Int, Int> { Step<Int, Int>.increment(name, log: log).with(input: 1) }
-        let (shared, child, other) = (step("a"), step("b"), step("c"))
-        let compound = CompoundOperation(operations: [child])
-        let gathered = [[shared, other, shared], [shared], [child]].map { $0.gathered(name: "all") }
-        for (operation, name) in zip(gathered, ["a", "a", "b"]) {
-            await Start.byHand(operation)
-            #expect(operation.error as? CompoundAdditionError == .alreadyAdded(operation: name, compound: "all"))
+        let (shared, other) = (Step<Int, Int>.increment("a", log: log), Step<Int, Int>.increment("b", log: log))
+        for gathered in [[shared, other, shared], [shared]].map({ $0.gathered(name: "all") }) {
+            await Start.byHand(gathered)
+            #expect(gathered.error as? CompoundAdditionError == .alreadyAdded(operation: "a", compound: "all"))
         }
-        #expect(log.events.isEmpty && shared.isFinished && other.isFinished && !child.isFinished)
-        await Start.byHand(compound)
-        #expect(child.output == 2)
+        #expect(log.events.isEmpty && shared.isFinished && other.isFinished)
     }
 
-    @Test("Gathered operations start after those that they wait for, and a cycle of them is an error with its path")
-    func dependencies() async {
-        let log = EventLog()
-        let steps = ["a", "b", "c"].map { Step<Int, Int>.increment($0, log: log).with(input: 0) }
-        for index in 0..<2 { steps[index].addDependency(steps[index + 1]) }
-        await Start.byHand(steps.gathered())
-        #expect(log.events == ["c", "b", "a"])
-        let pair = ["a", "b"].map { Step<Int, Int>.increment($0, log: log).with(input: 0) }
-        pair[0].addDependency(pair[1])
-        pair[1].addDependency(pair[0])
-        let cycle = pair.gathered(name: "all")
-        await Start.byHand(cycle)
-        #expect(brief(cycle.error).hasPrefix("all cycle [") && log.events.count == 3)
+    @Test("Gathered operations start after what they wait for; a cycle is an error") func dependencies() async {
+        for isCycle in [false, true] {
+            let log = EventLog()
+            let steps = ["a", "b", "c"].map { Step<Int, Int>.increment($0, log: log).with(input: 0) }
+            for index in isCycle ? 0..<3 : 0..<2 { steps[index].addDependency(steps[(index + 1) % 3]) }
+            let gathered = steps.gathered(name: "all")
+            await Start.byHand(gathered)
+            #expect(log.events == (isCycle ? [] : ["c", "b", "a"]))
+            #expect(brief(gathered.error).hasPrefix(isCycle ? "all cycle [" : "success"))
+        }
     }
 
     @Test("Cancelled before its start, it ends as cancelled, even if there is nothing to do", arguments: [false, true])
     func cancelledBeforeStart(hasReason: Bool) async {
-        for isInCompound in [false, true] {
-            let gathered = [IOOperation<Void, Int>]().gathered(name: "all")
-            if hasReason { gathered.cancel(withError: TestError.reason) } else { gathered.cancel() }
-            let compound = CompoundOperation(operations: isInCompound ? [gathered] : [])
-            await Start.byHand(isInCompound ? compound : gathered)
-            #expect(brief(gathered.error) == (hasReason ? "all cancelled (reason) []" : "all cancelled []"))
-            #expect(gathered.output == nil && gathered.isCancelled)
-            if isInCompound { #expect((compound.error != nil) == hasReason) }
-        }
+        let gathered = [IOOperation<Void, Int>]().gathered(name: "all")
+        if hasReason { gathered.cancel(withError: TestError.reason) } else { gathered.cancel() }
+        let compound = CompoundOperation(operations: [gathered])
+        await Start.byHand(compound)
+        #expect(brief(gathered.error) == (hasReason ? "all cancelled (reason) []" : "all cancelled []"))
+        #expect(gathered.output == nil && gathered.isCancelled && (compound.error != nil) == hasReason)
     }
 }
 

@@ -1,32 +1,26 @@
 import OperationKitTestSupport
 
-@Suite("Cancellation of a chain", .hangGuard) struct MacroCancellationTests {
+@Suite("Ends of a chain", .hangGuard) struct MacroCancellationTests {
     enum Moment: CaseIterable, Sendable { case beforeStart, before, during, afterMain, after }
-    enum Target: CaseIterable, Sendable { case macro, step }
+    enum End: CaseIterable, Sendable { case cancelledMacro, cancelledStep, failedStep }
 
-    /// Cancels the macro or the step, whose chain it does not hold.
-    private final class Trigger: @unchecked Sendable {
-        weak var operation: Operation?
-        func callAsFunction() { operation?.cancel() }
-    }
-
-    @Test(
-        "Cancelling a macro or an unfinished step ends the chain at any moment", arguments: Target.allCases,
-        Moment.allCases)
-    func everyMoment(target: Target, moment: Moment) async {
+    @Test("A cancellation or failure ends the chain at any moment", arguments: End.allCases, Moment.allCases)
+    func everyMoment(end: End, moment: Moment) async {
         for (number, isElsewhere) in (0..<5).flatMap({ [($0, false), ($0, true)] }) {
-            await cancel(target, moment, number, isElsewhere: isElsewhere)
+            await runChain(end, moment, number, isElsewhere: isElsewhere)
         }
     }
 
-    /// Cancels the macro, or its step with this number, at this moment of that step.
-    private func cancel(_ target: Target, _ moment: Moment, _ index: Int, isElsewhere: Bool) async {
+    /// Ends the macro, or its step with this number, at this moment of that step.
+    private func runChain(_ way: End, _ moment: Moment, _ index: Int, isElsewhere: Bool) async {
         let tracker = LeakTracker()
         do {
-            let (log, trigger) = (EventLog(), Trigger())
+            let (log, ending) = (EventLog(), Shared<@Sendable () -> Void>({}))
+            let trigger: @Sendable () -> Void = { ending.value() }
             let steps = (0..<5).map { number in
                 tracker.track(
-                    Step<Int, Int>("\(number)") { step, input in
+                    // The last one is called by its type and index.
+                    Step<Int, Int>(number == 4 ? nil : "\(number)") { step, input in
                         log.add("\(number)")
                         if moment == .during, number == index { trigger() }
                         let end: @Sendable () -> Void = {
@@ -36,27 +30,37 @@ import OperationKitTestSupport
                         if isElsewhere { elsewhere(end) } else { end() }
                     })
             }
-            if moment == .before { steps[index].bind(to: BlockOperation.finished()) { _, _ in trigger() } }
+            let source = BlockOperation()
+            source.start()
+            if moment == .before { steps[index].bind(to: source) { _, _ in trigger() } }
             if moment == .after { steps[index].asyncCompletionBlock = { _ in trigger() } }
             let macro = tracker.track(chain(of: steps)).with(input: 0)
-            trigger.operation = target == .macro ? macro : steps[index]
+            ending.value = { [weak macro, weak step = steps[index]] in
+                switch way {
+                case .cancelledMacro: macro?.cancel()
+                case .cancelledStep: step?.cancel()
+                case .failedStep: step?.finish(withError: TestError.first)
+                }
+            }
             await Start.onBusyQueue(macro) { if moment == .beforeStart { trigger() } }
             let ran =
-                switch (moment, target) {
-                case (.beforeStart, .macro): 0
-                case (.beforeStart, .step), (.before, _): index
-                case (.during, _), (.afterMain, _), (.after, .macro): index + 1
-                case (.after, .step): 5
+                switch (moment, way) {
+                case (.beforeStart, .cancelledMacro): 0
+                case (.beforeStart, _), (.before, _): index
+                case (.during, _), (.afterMain, _), (.after, .cancelledMacro): index + 1
+                case (.after, _): 5
                 }
             let place: Comment = "step \(index), elsewhere: \(isElsewhere)"
             #expect(log.events == (0..<ran).map(String.init), place)
             #expect(macro.isFinished && steps.allSatisfy(\.isFinished), place)
-            #expect(macro.isCancelled == (target == .macro), place)
-            if moment == .after, target == .step || index == 4 {
-                #expect(macro.output == 5 && macro.error == nil, place)
+            #expect(macro.isCancelled == (way == .cancelledMacro), place)
+            if moment == .after, way != .cancelledMacro || index == 4 {
+                #expect(macro.output == 5 && macro.error == nil && macro.failedStep == nil, place)
             } else {
-                #expect(macro.error is CancellationError && macro.output == nil, place)
-                #expect(macro.failedStep?.index == (target == .macro ? nil : index), place)
+                #expect(text(macro.error) == (way == .failedStep ? "first" : "cancelled"), place)
+                let failed = macro.failedStep.map { "\($0.index) \($0.name) \($0.siblingCount ?? 0)" }
+                let name = index == 4 ? "Step<Int, Int> 4" : "\(index)"
+                #expect(failed == (way == .cancelledMacro ? nil : "\(index) \(name) 5") && macro.output == nil, place)
                 for step in steps.dropFirst(index + 1) {
                     #expect(step.isCancelled && step.error is CancellationError, place)
                 }
@@ -64,39 +68,28 @@ import OperationKitTestSupport
         }
         await tracker.expectAllReleased()
     }
-}
 
-@Suite("The step that ended a chain", .hangGuard) struct FailedStepTests {
     @Test("A chain with an outcome from outside names no step that fails later", arguments: [false, true], 0..<4)
     func failedStep(isWaterfall: Bool, index: Int) async throws {
-        let (step, seen) = (ManualOperation<Int, Int>(name: "step", ignoresCancellation: true), Shared(false))
-        let chain = isWaterfall ? Waterfall<Int, Int>().thenRun { step.with(input: $0) } : nil
-        let macro = isWaterfall ? nil : MacroOperation(step)
-        let whole: IOOperation<Int, Int> = try #require(chain ?? macro)
-        whole.asyncCompletionBlock = { [weak chain, weak macro] _ in
-            seen.value = (chain?.failedStep ?? macro?.failedStep)?.name == "step"
+        let (step, seen) = (ManualOperation<Int, Int>(name: "step", ignoresCancellation: true), Shared<String?>(nil))
+        let chain = isWaterfall ? Waterfall<Int, Int>().thenRun { step.with(input: $0) } : MacroOperation(step)
+        let failedStep: @Sendable (AsyncOperation?) -> String? = {
+            (($0 as? Waterfall<Int, Int>)?.failedStep ?? ($0 as? MacroOperation<Int, Int>)?.failedStep)?.name
         }
-        whole.with(input: 1).start()
+        chain.asyncCompletionBlock = { [weak chain] _ in seen.value = failedStep(chain) }
+        chain.with(input: 1).start()
         await step.started()
         switch index {
-        case 0: whole.finish(with: 5)
-        case 1: whole.finish(withError: TestError.second)
-        case 2: whole.cancel()
-        default: #expect(chain?.failedStep ?? macro?.failedStep == nil)
+        case 0: chain.finish(with: 5)
+        case 1: chain.finish(withError: TestError.second)
+        case 2: chain.cancel()
+        default: #expect(failedStep(chain) == nil)
         }
         step.finish(withError: TestError.first)
-        try? await whole.finished()
-        #expect((chain?.failedStep ?? macro?.failedStep)?.name == (index >= 2 ? "step" : nil))
-        #expect(seen.value == (index >= 2) && whole.output == (index == 0 ? 5 : nil))
-        #expect(text(whole.error) == ["success", "second", "first", "first"][index])
-    }
-}
-
-extension BlockOperation {
-    fileprivate static func finished() -> BlockOperation {
-        let operation = BlockOperation()
-        operation.start()
-        return operation
+        try? await chain.finished()
+        #expect(failedStep(chain) == (index >= 2 ? "step" : nil) && seen.value == failedStep(chain))
+        #expect(chain.output == (index == 0 ? 5 : nil))
+        #expect(text(chain.error) == ["success", "second", "first", "first"][index])
     }
 }
 
@@ -136,8 +129,7 @@ extension BlockOperation {
         },
     ]
 
-    @Test("Operations that hold each other and were never run are freed without recursion", arguments: deep.indices)
-    func unrun(index: Int) async {
+    @Test("What holds others and never ran is freed in a loop", arguments: deep.indices) func unrun(index: Int) async {
         await onThread(stackSize: workerStackSize) {
             _ = Self.deep[index](TestExtent.choose(2_000, long: index < 3 ? 100_000 : 10_000))
         }
@@ -148,16 +140,15 @@ extension BlockOperation {
         let (tracker, count) = (LeakTracker(), TestExtent.choose(2_000, long: 10_000))
         await onThread(stackSize: workerStackSize) {
             let steps = (0..<count).map { number in
-                let step = Step<Int, Int> { step, input in
-                    if isCancelled, number == count / 2 { step.cancel() } else { step.finish(with: input + 1) }
-                }
-                return tracker.track(step)
+                tracker.track(
+                    Step<Int, Int> { step, input in
+                        if isCancelled, number == count / 2 { step.cancel() } else { step.finish(with: input + 1) }
+                    })
             }
             let macro = chain(of: steps).with(input: 0)
             macro.start()
             macro.waitUntilFinished()
             #expect(macro.output == (isCancelled ? nil : count) && steps.allSatisfy(\.isFinished))
-            #expect(macro.failedStep?.index == (isCancelled ? count / 2 : nil))
         }
         await tracker.expectAllReleased()
     }

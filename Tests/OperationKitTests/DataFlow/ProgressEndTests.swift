@@ -30,8 +30,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A leaf whose units are set, or that is asked first, while another thread ends it is complete")
-    func aLeaf() async {
+    @Test("A leaf that is changed or asked while another thread ends it is complete") func aLeaf() async {
         #expect(await Self.incomplete({ $0.completedUnitCount = 1 }, isAsked: true) == [])
         #expect(await Self.incomplete({ _ in }, isAsked: false) == [])
         #expect(await Self.incomplete({ _ in }, isAsked: false, isAskedInBlock: false) == [])
@@ -73,9 +72,7 @@ import OperationKitTestSupport
         #expect(progress.completedUnitCount == progress.totalUnitCount)
     }
 
-    @Test(
-        "A progress below a leaf counts, and is cancelled with it, but changes nothing after its success",
-        arguments: [2, 3, 7])
+    @Test("A progress below a leaf counts and is cancelled with it, until its success", arguments: [2, 3, 7])
     func aProgressBelow(total: Int64) {
         let (leaf, app) = (ScriptedOperation.idle(), Progress.discreteProgress(totalUnitCount: 2))
         app.addChild(leaf.progress, withPendingUnitCount: 2)
@@ -99,8 +96,7 @@ import OperationKitTestSupport
         #expect(leaf.progress.totalUnitCount == total && leaf.progress.completedUnitCount == total)
     }
 
-    @Test("Operations below one progress of the user's may end at the same time")
-    func belowOneProgress() async {
+    @Test("Operations below one progress of the user's may end at the same time") func belowOneProgress() async {
         for round in 0..<TestExtent.choose(5, long: 20) {
             let app = Progress.discreteProgress(totalUnitCount: 2_000)
             let operations = (0..<2_000).map { _ in ScriptedOperation.idle() }
@@ -123,9 +119,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "The units of a composite are those that it counts, exactly, and those that are published late have no effect",
-        arguments: [1, 3, 7, 1_000_000, 999_999_999])
+    @Test("Units of a composite are exact, and never fall", arguments: [1, 3, 7, 1_000_000, 999_999_999])
     func exactUnits(total: Int64) {
         let progress = OperationProgress(of: AsyncOperation(), unitCount: -1)
         #expect(progress.isIndeterminate)
@@ -139,8 +133,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Units that are set on the progress of a composite are ignored, also where its parts have no weights")
-    func unitsOfComposites() {
+    @Test("Units that are set on the progress of a composite are ignored") func unitsOfComposites() {
         let attempt: @Sendable (Int) -> TaskOperation<Int> = { _ in TaskOperation { 1 } }
         let composites: [AsyncOperation] = [
             RetryOperation(makeOperation: attempt), HedgedOperation(after: .seconds(1), makeOperation: attempt),

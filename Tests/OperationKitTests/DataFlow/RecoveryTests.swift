@@ -33,8 +33,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A recovery is asked about the failure, or the reason, of its source", arguments: Kind.allCases)
-    func recovery(kind: Kind) async {
+    @Test("A recovery is asked about its source's failure", arguments: Kind.allCases) func recovery(kind: Kind) async {
         let sources: [(String, IOOperation<Int, Int>)] = [
             ("numbered(3)", Self.failing()),
             ("reason", Step("source") { step, _ in step.cancel(withError: TestError.reason) }),
@@ -49,8 +48,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("No recovery is asked after a success, a missing input or a cancelled source", arguments: Kind.allCases)
-    func notAsked(kind: Kind) async {
+    @Test("No recovery is asked without a failure", arguments: Kind.allCases) func notAsked(kind: Kind) async {
         let log = EventLog()
         let (left, missing) = (CocoaError(.userCancelled), IOOperationError.missingInput(operation: "source"))
         let sources: [(String, IOOperation<Int, Int>)] = [
@@ -67,9 +65,7 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty)
     }
 
-    @Test(
-        "A recovery that was cancelled is not asked, and what its source ends with stands",
-        arguments: [nil, TestError.first])
+    @Test("A cancelled recovery is not asked, and the end of its source stands", arguments: [nil, TestError.first])
     func cancelled(failure: TestError?) async {
         let (log, source) = (EventLog(), ManualOperation<Int, Int>(ignoresCancellation: true))
         let recovered = Kind.operation.make(source, log).with(input: 0)
@@ -81,8 +77,7 @@ import OperationKitTestSupport
         #expect(text(recovered.error) == (failure == nil ? "cancelled" : "first") && log.events.isEmpty)
     }
 
-    @Test("A recovery that returns itself, what contains it, or its source is an error with both names")
-    func containment() async {
+    @Test("A recovery that returns itself, or what it is in, is an error by name") func containment() async {
         let returned = Shared<IOOperation<Int, Int>?>(nil)
         func recovered(_ name: String, from source: IOOperation<Int, Int>? = nil) -> IOOperation<Int, Int> {
             let recovered = (source ?? Self.failing()).recoverRun { _ in try #require(returned.value) }
@@ -101,13 +96,12 @@ import OperationKitTestSupport
         #expect(itself.error?.localizedDescription.contains(", is or contains “a”, ") == true)
     }
 
-    @Test("A recovery that returns a composite that is executing is an error, because that may be waiting for it")
-    func executingComposite() async {
+    @Test("A recovery that returns a composite that is executing is an error") func executingComposite() async {
         let step = ManualOperation<Int, Int>()
-        let macro = MacroOperation(step).with(input: 1)
-        macro.name = "macro"
+        let macro = MacroOperation(step).named("macro").with(input: 1)
         macro.start()
         await step.started()
+        // It may be waiting for the recovery.
         let recovered = Self.failing().recoverRun { _ in macro }.with(input: 0)
         await Start.byHand(recovered)
         #expect(recovered.error as? CompoundAdditionError == .alreadyAdded(operation: "macro", compound: "source"))
@@ -116,19 +110,9 @@ import OperationKitTestSupport
         await #expect(throws: CancellationError.self) { try await macro.value }
     }
 
-    @Test("What did not run because of another operation counts with that one, recovered in vain or not")
-    func blocked() async {
-        let first = ScriptedOperation("first") { $0.finish(withError: TestError.first) }
-        let (source, made) = (Step.increment("source").with(input: 0), Step.increment("made").with(input: 0))
-        for operation in [source, made] { operation.requireSuccess(of: first) }
-        let recovered = source.recoverRun { _ in made }.with(input: 0)
-        #expect(summary(await outcome(of: CompoundOperation(operations: [first, recovered]))) == ["0 first 1"])
-    }
-
     @Test("A description has the operation that runs, and nothing else") func description() async {
-        let (began, second) = (Gate(), Gate())
-        let source = Step<Int, Int>("source") { _, _ in began.open() }
-        let recovered = source.recoverRun { _ in Step<Void, Int>("made") { _, _ in second.open() } }.with(input: 1)
+        let (source, made) = (ManualOperation<Int, Int>(name: "source"), ManualOperation<Void, Int>(name: "made"))
+        let recovered = source.recoverRun { _ in made }.with(input: 1)
         func expectLine(_ name: String) async {
             // That the first one is over is known there a moment later.
             await eventually("is \(withoutAges(recovered))") {
@@ -138,27 +122,25 @@ import OperationKitTestSupport
         }
         await expectLine("source")
         recovered.start()
-        await began.opened()
+        await source.started()
         await expectLine("source")
         source.finish(withError: TestError.first)
-        await second.opened()
+        await made.started()
         await expectLine("made")
         recovered.cancel()
         await #expect(throws: CancellationError.self) { try await recovered.value }
     }
 
     @Test("The recovery's operation counts in the progress") func progress() async {
-        let log = ProgressLog()
-        let recovered = Self.failing().recoverRun { _ in
-            Step<Void, Int> { step, _ in
-                step.progress.totalUnitCount = 2
-                step.progress.completedUnitCount = 1
-                log.look()
-                step.finish(with: 1)
-            }
-        }.with(input: 1)
+        let (made, log) = (ManualOperation<Void, Int>(), ProgressLog())
+        let recovered = Self.failing().recoverRun { _ in made }.with(input: 1)
         log.watch(recovered)
-        await Start.byHand(recovered)
+        recovered.start()
+        await made.started()
+        made.progress.totalUnitCount = 2
+        made.progress.completedUnitCount = 1
+        log.look()
+        made.finish(with: 1)
         // Half of the last tenth.
         #expect(log.fractions.count == 1 && log.fractions.allSatisfy { abs($0 - 0.95) < 0.000_001 }, "\(log.fractions)")
     }
@@ -189,19 +171,15 @@ import OperationKitTestSupport
     @Test("A transform is not called for the result of a source that belongs to another one", arguments: [false, true])
     func aSourceOfAnother(hasFailed: Bool) async {
         let log = EventLog()
-        let source = Step<Int, Int>("source") { step, input in
-            if hasFailed { step.finish(withError: TestError.first) } else { step.finish(with: input) }
-        }
+        let source: Step<Int, Int> = hasFailed ? .failing("source") : .increment("source")
         let owner = source.map { $0 }.with(input: 0)
         let note: @Sendable (any Sendable) -> Int = { _ in
             log.add("called")
             return 0
         }
         await Start.byHand(owner)
-        for transformed in [
-            source.map(note), source.recover(note),
-            source.recoverRun { error in TaskOperation { [number = note(error)] in number } },
-        ] {
+        let recovered = source.recoverRun { error in TaskOperation { [number = note(error)] in number } }
+        for transformed in [source.map(note), source.recover(note), recovered] {
             await Start.byHand(transformed.with(input: 0))
             #expect(transformed.error as? ChainError == .alreadyUsed(operation: "source", chain: "source"))
         }
@@ -210,9 +188,7 @@ import OperationKitTestSupport
         withExtendedLifetime(owner) {}
     }
 
-    @Test(
-        "A transforming operation that has ended holds neither its source nor that one's output",
-        arguments: [false, true])
+    @Test("A transforming operation that has ended holds neither source nor output", arguments: [false, true])
     func theSourceIsReleased(isCancelled: Bool) async throws {
         let tracker = LeakTracker()
         let transformed = {
@@ -227,21 +203,17 @@ import OperationKitTestSupport
         #expect(transformed.output == (isCancelled ? nil : 1))
     }
 
-    @Test("What depends on a recovered operation finds its closure released")
-    func theClosureIsReleased() async throws {
-        let queue = OperationQueue()
+    @Test("What depends on a recovered operation finds its closure released") func theClosureIsReleased() async throws {
         for _ in 0..<TestExtent.choose(50, long: 1_000) {
             let (tracker, alive) = (LeakTracker(), Shared(["nothing was looked at"]))
-            let recovered = { [token = tracker.token("closure")] in
-                TaskOperation<Int> { throw TestError.first }.recoverRun { _ in
-                    token.use()
-                    return TaskOperation { 1 }
-                }
-            }()
+            let recovered = TaskOperation<Int> { throw TestError.first }.recoverRun {
+                [token = tracker.token("closure")] _ in
+                token.use()
+                return TaskOperation { 1 }
+            }
             let dependent = BlockOperation { alive.value = tracker.alive }
             dependent.addDependency(recovered)
-            queue.addOperation(recovered)
-            try await queue.run(dependent)
+            await runAll([dependent, recovered])
             #expect(alive.value.isEmpty)
         }
     }

@@ -3,9 +3,7 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("requireSuccess", .hangGuard) struct RequireSuccessTests {
-    @Test(
-        "What requires the success of another operation runs after that, and not if that was cancelled",
-        arguments: ChildKind.allCases, [false, true])
+    @Test("What requires a success runs after it, if there is one", arguments: ChildKind.allCases, [false, true])
     func success(kind: ChildKind, isCancelled: Bool) async {
         let log = EventLog()
         let dependency = kind.make("dependency") { log.add("dependency") }
@@ -66,9 +64,7 @@ import OperationKitTestSupport
         target.bind(\.value, to: source, \.output!)
     }
 
-    @Test(
-        "A requirement or a binding is ignored after the start, and reported with both names, but not before it",
-        arguments: [false, true])
+    @Test("A requirement or a binding after the start is ignored, and reported by name", arguments: [false, true])
     func afterTheStart(isCancelled: Bool) async {
         await #expect(processExitsWith: .success) { [isCancelled] in
             let (reports, source, early) = (LateDependencyTests.reports(), LateDependencyTests.source(), Target())

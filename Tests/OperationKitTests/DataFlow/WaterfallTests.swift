@@ -1,50 +1,33 @@
 import OperationKitTestSupport
 
-@Suite("Waterfall", .hangGuard) struct WaterfallTests {
-    @Test("A job of each kind makes the next result, whether its type is inferred or given", arguments: Start.allCases)
-    func jobs(start: Start) async {
-        let inferred = Waterfall<String, String>()
-            .then { $0.count }
-            .thenRun { count in IOBlockOperation<Void, Int> { _ in count * 2 } }
-            .thenAwait { count in await Task { count + 1 }.value }
-            .thenRun { count in TaskOperation { count + 1 } }
-            .then { "<\($0)>" }
-        let given = Waterfall<Int, Int>()
-            .then(to: String.self) { number in "\(number)" }
-            .thenAwait(to: Int.self) { text in await Task { text.count }.value }
-            .thenRun(to: [Int].self) { number in
-                number > 1 ? TaskOperation { [number] } : IOBlockOperation<Void, [Int]> { [0, number] }
-            }
-            .thenDecide(to: Int.self) { numbers in .value(numbers.count) }
-        await start(inferred.with(input: "four"))
-        await start(given.with(input: 7))
-        #expect(inferred.output == "<10>" && inferred.error == nil && inferred.failedStep == nil)
-        #expect(given.output == 2 && given.error == nil)
-    }
+@testable import OperationKit
 
+@Suite("Waterfall", .hangGuard) struct WaterfallTests {
     @Test("No result is kept while the operation runs that was made from it") func released() async throws {
-        let (leaks, began, release) = (LeakTracker(), Gate(), Gate())
+        let (leaks, last) = (LeakTracker(), ManualOperation<Void, Int>())
         let waterfall = Waterfall<Void, Void>()
             .thenRun { TaskOperation { leaks.token("operation") } }
             .thenAwait { _ in leaks.token("task") }
             .then { token in [token, leaks.token("closure")].count }
-            .thenRun { count in
-                TaskOperation {
-                    began.open()
-                    await release.opened()
-                    return count
-                }
-            }
+            .thenRun { count in count == 2 ? last : TaskOperation { count } }
         waterfall.start()
-        await began.opened()
+        await last.started()
         await leaks.expectAllReleased()
-        release.open()
-        #expect(try await waterfall.value == 2)
+        last.finish(with: 1)
+        #expect(try await waterfall.value == 1)
     }
 
     /// What waterfalls make of 5.
     private static let outputs: [(make: @Sendable () -> Waterfall<Int, Int>, output: Int)] = [
         ({ Waterfall() }, 5),
+        (
+            {
+                Waterfall<Int, Int>().then { "\($0)" }
+                    .thenRun { text in IOBlockOperation<Void, Int> { _ in text.count } }
+                    .thenAwait { number in await Task { number + 1 }.value }
+                    .thenRun(to: Int.self) { number in number > 0 ? TaskOperation { number } : IOBlockOperation { 0 } }
+            }, 2
+        ),
         ({ Waterfall<Int, Int>().thenDecide { $0 == 5 ? .value(10) : .operation(TaskOperation { 20 }) } }, 10),
         ({ Waterfall<Int, Int>().thenDecide { $0 != 5 ? .value(10) : .operation(TaskOperation { 20 }) } }, 20),
         // An operation that is passed on as a value.
@@ -55,14 +38,20 @@ import OperationKitTestSupport
         ({ (1...3).reduce(Waterfall<Int, Int>()) { waterfall, number in waterfall.then { $0 * number } } }, 30),
     ]
 
-    @Test("The output is that of the last job, or the input if there is none", arguments: outputs.indices)
+    @Test("The output is that of the last job, and goes to the completion before the end", arguments: outputs.indices)
     func output(index: Int) async {
-        let waterfall = Self.outputs[index].make().with(input: 5)
+        let (waterfall, log) = (Self.outputs[index].make().with(input: 5), EventLog())
+        waterfall.completion = { [unowned waterfall] result in
+            log.add("\((try? result.get()) ?? -1), \(waterfall.isFinished), \(waterfall.output ?? -1)")
+        }
         await Start.byHand(waterfall)
-        #expect(waterfall.output == Self.outputs[index].output)
+        let output = Self.outputs[index].output
+        #expect(waterfall.output == output && log.events == ["\(output), false, \(output)"])
+        waterfall.completion = { _ in }
+        #expect(waterfall.completion == nil)
     }
 
-    /// The kinds of jobs that fail, with a name, and what each is called without one.
+    /// The kinds of jobs that fail, with a name, and what each is called without one. The last one is cancelled.
     private static let failing: [(make: @Sendable (String?) -> Waterfall<Int, Int>, unnamed: String?)] = [
         ({ name in first.then(name: name) { _ in throw TestError.first } }, "job 1"),
         ({ name in first.thenAwait(name: name) { _ in throw TestError.first } }, "job 1"),
@@ -70,6 +59,7 @@ import OperationKitTestSupport
         ({ name in first.thenRun(name: name) { _ -> TaskOperation<Int> in throw TestError.first } }, nil),
         ({ name in first.thenDecide(name: name) { _ in throw TestError.first } }, nil),
         ({ name in first.thenRun { _ in TaskOperation<Int>(name: name ?? "own") { throw TestError.first } } }, "own"),
+        ({ name in first.then(name: name) { _ in throw CancellationError() } }, "job 1"),
     ]
     private static var first: Waterfall<Int, Int> { Waterfall<Int, Int>(name: "all").then(name: "first") { $0 + 1 } }
 
@@ -84,7 +74,8 @@ import OperationKitTestSupport
             waterfall.completion = { log.add("completion \(text($0.failure))") }
             waterfall.asyncCompletionBlock = { log.add("block \(text($0))") }
             await Start.onBusyQueue(waterfall.with(input: 1))
-            #expect(log.events == ["block first", "completion first"])
+            let end = index < 6 ? "first" : "cancelled"
+            #expect(log.events == ["block \(end)", "completion \(end)"])
             let step = waterfall.failedStep
             #expect(step?.index == 1 && step?.siblingCount == 3 && waterfall.name == "all")
             if let called = name ?? Self.failing[index].unnamed { #expect(step?.name == called) }
@@ -92,8 +83,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A value job that makes an operation, which would not run, is an error that names the job")
-    func operationAsValue() async {
+    @Test("An operation as the value of a job, which would not run, is an error") func operationAsValue() async {
         func expectError<Made: Sendable>(_ make: @escaping @Sendable (Int) -> Made) async {
             let first = { Waterfall<Int, Int>(name: "waterfall").then { $0 } }
             for waterfall in [first().then { make($0) }, first().thenAwait { make($0) }] {
@@ -109,8 +99,7 @@ import OperationKitTestSupport
         await expectError { _ -> any Sendable in BlockOperation {} }
     }
 
-    @Test("An operation that ends with success but without an output is an error with its name")
-    func missingOutput() async throws {
+    @Test("An operation that succeeds without an output is an error by name") func missingOutput() async throws {
         let waterfall = Waterfall<Int, Int>()
             .then { $0 + 1 }
             .thenDecide { _ in WaterfallStep<Int>.operation(OwnOutputOperation("ending")) }
@@ -122,29 +111,7 @@ import OperationKitTestSupport
         #expect(waterfall.failedStep?.index == 1)
     }
 
-    @Test(
-        "The completion gets the result before the waterfall has finished, also of a job that ended as cancelled by itself"
-    )
-    func completion() async {
-        for error in [nil, CancellationError()] {
-            let log = EventLog()
-            let waterfall = Waterfall<Int, Int>().then(name: "parse") {
-                if let error { throw error }
-                return $0 + 1
-            }.with(input: 1)
-            waterfall.completion = { [unowned waterfall] result in
-                log.add("\(text(result.failure)), \(waterfall.isFinished), \(waterfall.output ?? -1)")
-            }
-            await Start.byHand(waterfall)
-            #expect(log.events == [error == nil ? "success, false, 2" : "cancelled, false, -1"])
-            #expect(waterfall.failedStep?.name == (error == nil ? nil : "parse"))
-            waterfall.completion = { _ in }
-            #expect(waterfall.completion == nil)
-        }
-    }
-
-    @Test("An operation that has failed has no output, whatever it says")
-    func outputOfFailure() async throws {
+    @Test("An operation that has failed has no output, whatever it says") func outputOfFailure() async throws {
         let failing = { @Sendable in OwnOutputOperation("ending", output: 1, .first) }
         let forms: [AsyncOperation] = [
             Waterfall<Void, Void>().thenRun { failing() }.then { _ in Issue.record("goes on") },
@@ -157,33 +124,27 @@ import OperationKitTestSupport
         #expect(error?.leafErrors.map(text) == ["first", "first"])
     }
 
-    @Test("The operation of a job keeps its own name, and one without gets that of the job")
-    func operationNames() async {
+    @Test("The operation of a job keeps its own name, or gets that of the job") func operationNames() async {
         let names = EventLog()
-        @Sendable func make(_ name: String?) -> IOOperation<Int, Int> {
+        @Sendable func make(_ name: String?, _ input: Int) -> IOOperation<Int, Int> {
             Step<Int, Int>(name) { step, input in
                 names.add(step.name ?? "none")
                 step.finish(with: input)
-            }
+            }.with(input: input)
         }
-        let waterfall = Waterfall<Int, Int>()
-            .thenRun(name: "job") { make("own").with(input: $0) }
-            .thenRun(name: "job") { make(nil).with(input: $0) }
-            .thenDecide(name: "decided") { .operation(make(nil).with(input: $0)) }
-            .thenRun { make(nil).with(input: $0) }
+        let waterfall = Waterfall<Int, Int>().thenRun(name: "job") { make("own", $0) }
+            .thenRun(name: "job") { make(nil, $0) }
+            .thenDecide(name: "decided") { .operation(make(nil, $0)) }
+            .thenRun { make(nil, $0) }
         await Start.byHand(waterfall.with(input: 1))
         #expect(names.events == ["own", "job", "decided", "none"])
     }
 
     @Test("An operation that a composite refuses is not renamed") func nameOfRefused() async throws {
-        let (child, work) = (TaskOperation { 1 }, ScriptedOperation.idle())
-        let parent = CompoundOperation(operations: [child])
-        let executing = WorkflowOperation(name: "own") { flow in
-            try await flow.run(work)
-            return 1
-        }
+        let (child, step) = (TaskOperation { 1 }, ManualOperation<Void, Int>())
+        let (parent, executing) = (CompoundOperation(operations: [child]), MacroOperation(step).named("own"))
         executing.start()
-        await eventually("it does not run") { work.isExecuting }
+        await step.started()
         for composite in [
             Waterfall<Void, Void>().thenRun(name: "job") { child },
             Waterfall<Void, Void>().thenRun(name: "job") { executing },
@@ -193,7 +154,7 @@ import OperationKitTestSupport
             #expect(composite.error is CompoundAdditionError)
         }
         #expect(child.name == nil && executing.name == "own")
-        work.finish()
+        step.finish(with: 1)
         try await executing.finished()
         await Start.byHand(parent)
         #expect(child.output == 1)
@@ -216,11 +177,9 @@ import OperationKitTestSupport
                     return waterfall.then { input in withExtendedLifetime(tokens.token()) { input + 1 } }
                 }
                 return waterfall.thenRun { input in
-                    let token = tokens.token()
-                    return IOBlockOperation { withExtendedLifetime(token) { input + 1 } }
+                    IOBlockOperation { [token = tokens.token()] in withExtendedLifetime(token) { input + 1 } }
                 }
-            }
-            waterfall.input = 0
+            }.with(input: 0)
             waterfall.start()
             waterfall.waitUntilFinished()
             #expect(waterfall.output == count)
@@ -228,5 +187,103 @@ import OperationKitTestSupport
         // Another thread may still be about to release the last operations.
         #expect(tokens.most <= (areOperations ? 50 : 1), "\(tokens.most) were alive")
         await eventually("\(tokens.alive) are alive") { tokens.alive == 0 }
+    }
+
+    #if DEBUG
+    /// A waterfall that is suspended before its first job, or by that, and the jobs that it has called.
+    private static func suspending(
+        beforeStart: Bool, _ log: EventLog, _ recorder: EventRecorder, _ holder: Shared<Waterfall<Int, Int>?>
+    ) -> Waterfall<Int, Int> {
+        let shorter = Waterfall<Int, Int>()
+        if beforeStart { shorter.suspend() }
+        let first = shorter.then { input in
+            log.add("first")
+            if !beforeStart { holder.value?.suspend() }
+            return input + 1
+        }
+        let waterfall = first.thenRun { input in
+            log.add("second")
+            return Step<Int, Int>.increment("step", log: log).with(input: input)
+        }
+        #expect(waterfall.isSuspended == beforeStart)
+        holder.value = recorder.observe(waterfall.with(input: 0))
+        return waterfall
+    }
+
+    @Test("While a waterfall is suspended, nothing of it starts until it is resumed", arguments: [true, false])
+    func suspended(beforeStart: Bool) async throws {
+        let (log, queue, holder) = (EventLog(), HeldQueue(), Shared<Waterfall<Int, Int>?>(nil))
+        let recorder = EventRecorder()
+        // On a thread of an operation queue, its first jobs run before `start()` returns.
+        let block = BlockOperation {
+            HeldComposites.run(on: queue) { _ in
+                Self.suspending(beforeStart: beforeStart, log, recorder, holder).start()
+            }
+        }
+        try await OperationQueue().run(block)
+        let waterfall = try #require(holder.change { $0.take() })
+        queue.startAll()
+        #expect(log.events == (beforeStart ? [] : ["first"]))
+        // What waits for the end of the suspension is not shown.
+        #expect(waterfall.debugDescription.split(separator: "\n").count == 1)
+        #expect(waterfall.isSuspended && waterfall.isRunning && !waterfall.isCancelled && !waterfall.isFinished)
+        waterfall.resume()
+        await eventually("the waterfall does not end") {
+            queue.startAll()
+            return waterfall.isFinished
+        }
+        #expect(log.events == ["first", "second", "step"] && waterfall.output == 2)
+        #expect(!waterfall.isSuspended && !waterfall.isRunning)
+        #expect(recorder.events(of: "AsyncBlockOperation").isEmpty)
+    }
+    #endif
+
+    @Test("The operation of a job goes on while its waterfall is suspended") func suspendedOperation() async throws {
+        let (step, done) = (ManualOperation<Void, Int>(), Gate())
+        step.asyncCompletionBlock = { _ in done.open() }
+        let waterfall = Waterfall<Int, Int>().thenRun { _ in step }.then { $0 + 1 }.with(input: 0)
+        waterfall.start()
+        await step.started()
+        waterfall.suspend()
+        step.finish(with: 1)
+        await done.opened()
+        #expect(!waterfall.isFinished)
+        waterfall.resume()
+        #expect(try await waterfall.value == 2)
+    }
+
+    @Test("Cancelling a suspended waterfall ends it without calling a job") func cancelledWhileSuspended() async {
+        let log = EventLog()
+        let waterfall = Waterfall<Int, Int>().then { _ in log.add("job") }.with(input: 1)
+        waterfall.suspend()
+        waterfall.start()
+        waterfall.cancel(withError: TestError.reason)
+        await #expect(throws: TestError.reason) { try await waterfall.value }
+        #expect(log.events.isEmpty && waterfall.isCancelled)
+    }
+
+    @Test("A job may go on when its operation and its waterfall are gone") func jobAfterTheWaterfall() async {
+        let (began, mayReturn, leaks, job) = (Gate(), Gate(), LeakTracker(), LeakTracker())
+        do {
+            let captured = job.track(ScriptedOperation())
+            let waterfall = leaks.track(
+                Waterfall<Void, Void>().thenAwait(name: "slow") {
+                    began.open()
+                    await mayReturn.openedDespiteCancellation()
+                    return captured.isFinished
+                })
+            let running = Shared<AsyncOperation?>(nil)
+            waterfall.addObserver(
+                EventRecorder { operation, event in
+                    if event.isRunning, event.name == "slow" { running.value = operation }
+                })
+            waterfall.start()
+            await began.opened()
+            running.change { $0.take() }?.finish(withError: TestError.first)
+            await #expect(throws: TestError.first) { try await waterfall.value }
+        }
+        await leaks.expectAllReleased()
+        mayReturn.open()
+        await job.expectAllReleased()
     }
 }

@@ -27,34 +27,25 @@ import OperationKitTestSupport
             return try await flow.run(Self.increment(number - 1)) * 2
         }
         #expect(try await OperationQueue().run(MacroOperation(double).then(Step.increment("next")).with(input: 4)) == 9)
-        let main = WorkflowOperation { @MainActor flow in
-            MainActor.assertIsolated()
-            return try await flow.run(Self.increment(1))
-        }
-        #expect(try await OperationQueue().run(main) == 2)
+        let main = WorkflowOperation { @MainActor flow in MainActor.assertIsolated() }
+        try await OperationQueue().run(main)
     }
 
-    @Test("A step that fails and is caught is no failure; one that is not ends the workflow with its error")
-    func failures() async {
-        let caught = WorkflowOperation { flow in
-            await #expect(throws: TestError.first) { try await flow.run(Step<Void, Int>.failing()) }
-            return try await flow.run(Self.increment(1))
-        }
-        await Start.byHand(caught)
-        #expect(caught.output == 2 && caught.error == nil)
-        let log = EventLog()
-        let thrown = WorkflowOperation { flow in
-            async let other: Void = flow.run(ScriptedOperation.stoppable())
-            do {
-                try await flow.run(Step<Void, Int>.failing())
-            } catch {
-                log.add("\(error)")
-                throw error
+    @Test("A step that fails ends the workflow, unless its error is caught") func failures() async {
+        for isCaught in [true, false] {
+            let workflow = WorkflowOperation { flow in
+                async let other: Void = isCaught ? () : flow.run(ScriptedOperation.stoppable())
+                do {
+                    try await flow.run(Step<Void, Int>.failing())
+                } catch {
+                    if !isCaught { throw error }
+                }
+                try await other
+                return try await flow.run(Self.increment(1))
             }
-            try await other
+            await Start.byHand(workflow)
+            #expect(workflow.output == (isCaught ? 2 : nil) && text(workflow.error) == (isCaught ? "success" : "first"))
         }
-        await Start.byHand(thrown)
-        #expect(thrown.error as? TestError == .first && log.events == ["first"])
     }
 
     @Test("Steps that are cancelled or reused are errors of `run`") func misuse() async throws {
@@ -86,8 +77,7 @@ import OperationKitTestSupport
         await #expect(throws: CancellationError.self) { try await kept.value?.sleep(for: .seconds(100)) }
     }
 
-    @Test("Of two calls that run the same step, and meet while it is added, the second is refused")
-    func sameStep() async throws {
+    @Test("Of two calls with one step that meet at its addition, the second is refused") func sameStep() async throws {
         let workflow = WorkflowOperation { flow in
             let (step, refused) = (ReadOperation {}, Gate())
             step.willRead.value = { [weak step] in
@@ -112,15 +102,13 @@ import OperationKitTestSupport
             async let (first, second) = (flow.run(step()), flow.run(step()))
             return try await first + second
         }
-        #expect(workflow.maxConcurrentOperationCount == 1)
         #expect(try await OperationQueue().run(workflow) == 2 && tokens.most == 1)
+        #expect(workflow.maxConcurrentOperationCount == 1)
         workflow.maxConcurrentOperationCount = 2
         #expect(workflow.maxConcurrentOperationCount == 2)
     }
 
-    @Test(
-        "Other threads add children; the workflow ends after them, and fails if one does",
-        arguments: [nil, TestError.first])
+    @Test("A workflow ends after children of other threads, and fails if one does", arguments: [nil, TestError.first])
     func addedFromOutside(error: TestError?) async throws {
         let (begun, added) = (Gate(), ScriptedOperation.idle("added"))
         let workflow = WorkflowOperation(name: "workflow") { flow in
@@ -137,8 +125,7 @@ import OperationKitTestSupport
         #expect(brief(workflow.error) == (error == nil ? "success" : "workflow failed [0 added]"))
     }
 
-    @Test("Cancelling the task that calls `run` cancels that step, and waits for it")
-    func cancelledTask() async throws {
+    @Test("Cancelling the task that calls `run` cancels its step, and waits for it") func cancelledTask() async throws {
         let (step, hasReturned) = (ManualOperation<Void, Void>(ignoresCancellation: true), Shared(false))
         let workflow = WorkflowOperation { flow in
             let task = Task {
@@ -179,8 +166,7 @@ import OperationKitTestSupport
         #expect(log.events == ["first ended", "second"])
     }
 
-    @Test("A sleep is a wait for descriptions and events until it is over or the workflow is cancelled")
-    func sleep() async {
+    @Test("A sleep is a wait for descriptions and events until it is over or cancelled") func sleep() async {
         let (clock, log, kept) = (ManualClock(), EventLog(), Shared<AsyncOperation?>(nil))
         let workflow = WorkflowOperation(name: "poll") { flow in
             try await flow.sleep(for: .seconds(2))
@@ -199,7 +185,7 @@ import OperationKitTestSupport
         await clock.expectNoSleepers()
     }
 
-    @Test("Of sleeps at the same time, the wait is the one that began last", arguments: [[1, 3], [3, 1]])
+    @Test("Of two sleeps, the wait is the one that began last", arguments: [[1, 3], [3, 1]])
     func sleeps(seconds: [Int]) async throws {
         let (clock, log) = (ManualClock(), EventLog())
         let workflow = WorkflowOperation { flow in
@@ -215,8 +201,9 @@ import OperationKitTestSupport
         workflow.clock = clock
         let events = workflow.events
         workflow.start()
-        let last = "sleeping for \(seconds[1]) s"
-        await eventually("the second sleep has not begun") { workflow.waitDescription == last }
+        await eventually("the second sleep has not begun") {
+            workflow.waitDescription == "sleeping for \(seconds[1]) s"
+        }
         await clock.pass(.seconds(1))
         await eventually("the short sleep has not ended") { log.events == ["1"] }
         await clock.pass(.seconds(3))
@@ -225,17 +212,20 @@ import OperationKitTestSupport
         #expect(waits == ["started", "runs"] + expected + ["runs", "finished"])
     }
 
-    @Test("Progress is 0 until the end, apart from shares") func progress() async throws {
-        let log = ProgressLog()
+    @Test("Progress is 0 until the end, apart from shares of at most all") func progress() async throws {
+        let (log, holder) = (ProgressLog(), Shared<Progress?>(nil))
         let workflow = WorkflowOperation { flow in
-            for share in [0, 0.25, .nan, -1, 0.5] {
+            for share in [0, 0.25, .nan, -1, 0.5, 0.7] {
                 try await flow.run(Self.increment(1), progress: share)
                 log.look()
             }
+            return holder.value.map { [$0.completedUnitCount, $0.totalUnitCount] }
         }
         log.watch(workflow)
+        holder.value = workflow.progress
         await Start.byHand(workflow)
-        #expect(log.fractions == [0, 0.25, 0.25, 0.25, 0.75] && workflow.progress.fractionCompleted == 1)
+        #expect(log.fractions == [0, 0.25, 0.25, 0.25, 0.75, 1] && workflow.progress.fractionCompleted == 1)
+        #expect(workflow.output == [1_000_000, 1_000_000] && workflow.progress.completedUnitCount == 1_000_000)
     }
 
     @Test("A workflow of many steps holds one of them at a time") func manySteps() async {
@@ -259,8 +249,7 @@ import OperationKitTestSupport
     }
 
     #if DEBUG
-    @Test("A worker that has run a step runs the body up to the next one, and then that") func oneWorker() async throws
-    {
+    @Test("A worker that has run a step runs the body up to the next, and that") func oneWorker() async throws {
         let count = Shared<Int?>(nil)
         let counting = BlockOperation {
             HeldComposites.run { queue in
