@@ -28,9 +28,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test(
-        "The closure decides the outcome, between the usual events, and is not called with `main()` by hand",
-        arguments: Start.allCases, Kind.allCases)
+    @Test("The closure, and no `main()` by hand, decides the outcome", arguments: Start.allCases, Kind.allCases)
     func outcome(start: Start, kind: Kind) async {
         for error in [nil, TestError.first, CancellationError()] as [(any Error)?] {
             let (recorder, calls) = (EventRecorder(), Shared(0))
@@ -39,6 +37,10 @@ import OperationKitTestSupport
                     calls.change { $0 += 1 }
                     if let error { throw error } else { return 42 }
                 })
+            let typed = operation as? IOOperation<Void, Int>
+            operation.asyncCompletionBlock = { [weak typed] _ in
+                #expect(typed == nil || typed?.output == (error == nil ? 42 : nil))
+            }
             operation.callMain()
             #expect(calls.value == 0 && !operation.isFinished)
             await start(operation)
@@ -47,9 +49,9 @@ import OperationKitTestSupport
             #expect(text(operation.error) == text(error) && !operation.isCancelled)
             let end = error.map { "finished: \(text($0))" } ?? "finished"
             #expect(await recorder.end(of: "block") == ["started", "running", end].map { "block: \($0)" })
-            guard let operation = operation as? IOOperation<Void, Int> else { continue }
-            let value = await Task { try await operation.value }.result
-            #expect(operation.output == (error == nil ? 42 : nil) && text(value.failure) == text(error))
+            guard let typed else { continue }
+            let value = await Task { try await typed.value }.result
+            #expect(typed.output == (error == nil ? 42 : nil) && text(value.failure) == text(error))
         }
     }
 
@@ -108,14 +110,13 @@ import OperationKitTestSupport
             throw CancellationError()
         }
         let compound = CompoundOperation(operations: [operation])
-        OperationQueue().addOperation(compound)
+        compound.start()
         await begun.opened()
         #expect(operation.finish(withError: TestError.first) && !operation.finish())
         #expect(operation.isExecuting && !operation.isFinished && !operation.isCancelled)
         compound.cancel(withError: TestError.reason)
-        #expect(operation.isCancelled)
         try? await compound.finished()
-        #expect(operation.error as? TestError == .first)
+        #expect(operation.isCancelled && operation.error as? TestError == .first)
     }
 
     @Test(
@@ -135,8 +136,7 @@ import OperationKitTestSupport
         #expect(operation.output == priority)
     }
 
-    @Test("A block may finish its operation later, on another thread; of several calls, the first one decides")
-    func finishesLater() async throws {
+    @Test("A block may finish later, on another thread, and only once") func finishesLater() async throws {
         let (tracker, stored) = (LeakTracker(), Shared<FinishHandle<Void>?>(nil))
         do {
             let operation = tracker.track(AsyncBlockOperation { stored.value = $0 })
@@ -149,17 +149,13 @@ import OperationKitTestSupport
         await tracker.expectAllReleased()
     }
 
-    @Test("Calling `main()` of a delay, a map or the run of a collection by hand does nothing") func mainByHand() async
-    {
+    @Test("Calling `main()` of a delay, a map or a run by hand does nothing") func mainByHand() async {
         let calls = Shared(0)
         let note: @Sendable () -> Void = { calls.change { $0 += 1 } }
-        let items = Strategy.sequentialItems.make { _, completion in
-            note()
-            completion(nil)
-        }
         let delay = DelayOperation(for: .zero)
         delay.asyncCompletionBlock = { _ in note() }
-        let (map, run) = (MapOperation<Int, Void> { _ in note() }.with(input: [1]), items.makeOperation(on: [1]))
+        let map = MapOperation<Int, Void> { _ in note() }.with(input: [1])
+        let run = Strategy.sequentialItems.makeAsync { _ in note() }.makeOperation(on: [1])
         for operation in [delay, map, run] {
             for moment in 0...1 {
                 operation.main()

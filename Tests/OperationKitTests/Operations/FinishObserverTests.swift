@@ -29,9 +29,7 @@ import OperationKitTestSupport
         operation.start()
         #expect(operation.isFinished)
     }
-}
 
-@Suite("Finish observers", .hangGuard) struct FinishObserversTests {
     private final class Observer: FinishObserving {
         let number: Int
         init(_ number: Int) { self.number = number }
@@ -42,29 +40,25 @@ import OperationKitTestSupport
         observers.compactMap { ($0 as? Observer)?.number }
     }
 
-    @Test("Observers come out in the order of their addition, once, also if they are added twice", arguments: 0...4)
+    @Test("Observers come out once and in order, unless they were removed and replaced", arguments: 0...4)
     func order(count: Int) {
-        var observers = FinishObservers()
         let all = (0..<count).map { Observer($0) }
-        for observer in all + all { observers.add(observer) }
-        #expect(observers.isEmpty == (count == 0))
-        #expect(numbers(observers.removeAll()) == Array(0..<count))
-        #expect(observers.isEmpty && observers.removeAll().isEmpty)
+        for removed in 0...count {
+            var observers = FinishObservers()
+            for observer in all + all { observers.add(observer) }
+            #expect(observers.isEmpty == (count == 0))
+            if removed < count {
+                #expect(observers.remove(all[removed]) === all[removed] && observers.remove(all[removed]) == nil)
+                observers.add(Observer(count))
+                #expect(Set(numbers(observers.removeAll())) == Set(0...count).subtracting([removed]))
+            } else {
+                #expect(numbers(observers.removeAll()) == Array(0..<count))
+            }
+            #expect(observers.isEmpty && observers.removeAll().isEmpty)
+        }
     }
 
-    @Test("A removed observer does not come out, and its place is taken by a later one", arguments: 0..<4)
-    func removal(removed: Int) {
-        var observers = FinishObservers()
-        let all = (0..<4).map { Observer($0) }
-        for observer in all { observers.add(observer) }
-        #expect(observers.remove(all[removed]) === all[removed])
-        #expect(observers.remove(all[removed]) == nil)
-        observers.add(Observer(4))
-        #expect(Set(numbers(observers.removeAll())) == Set(0...4).subtracting([removed]))
-    }
-
-    @Test("Adding and removing do not depend on how many there are")
-    func cost() {
+    @Test("Adding and removing do not depend on how many there are") func cost() {
         // Quadratic cost would take a minute here, which the time limit of the suite does not allow.
         var observers = FinishObservers()
         let all = (0..<60_000).map { Observer($0) }
@@ -72,13 +66,10 @@ import OperationKitTestSupport
         for observer in all { _ = observers.remove(observer) }
         #expect(observers.isEmpty)
     }
-}
 
-@Suite("Task waiters", .hangGuard) struct TaskWaiterTests {
     private enum Event: CaseIterable { case registered, cancelled, finished }
 
-    @Test("In every order of events a continuation is resumed once, by the first event that may do it")
-    func everyOrder() async {
+    @Test("In every order of events a continuation is resumed once, by the first one") func everyOrder() async {
         for order in OperationKitTestSupport.everyOrder(of: Event.self) where order.contains(.registered) {
             let (operation, waiter) = (AsyncOperation(), TaskWaiter())
             // A cancellation only counts while the operation is not finished.
@@ -99,8 +90,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A task that waits goes on after all others were told, whichever came first")
-    func order() {
+    @Test("A task that waits goes on after all others were told, whichever came first") func order() {
         let (waiter, other) = (TaskWaiter(), FinishObserver(AsyncOperation()) {})
         for added in [[waiter, other], [other, waiter]] as [[any FinishObserving]] {
             var observers = FinishObservers()

@@ -28,8 +28,7 @@ import OperationKitTestSupport
         #expect(cost.announcements == start + end)
     }
 
-    @Test("A life that is cancelled before its start takes the lock five times, and announces only its end")
-    func cancelledLife() {
+    @Test("A life that is cancelled before its start takes the lock five times") func cancelledLife() {
         let operation = ScriptedOperation { $0.finish() }
         operation.cancel()
         let cost = HeldComposites.count { _ in operation.start() }
@@ -68,8 +67,7 @@ import OperationKitTestSupport
         #expect(composites.queue.additions == turns)
     }
 
-    @Test("Cancelling a compound in the `didCancel()` of each child costs each child the same")
-    func cancelledInEachHook() {
+    @Test("A compound that each `didCancel()` cancels costs each the same") func cancelledInEachHook() {
         func locks(_ count: Int) -> Int {
             HeldComposites.count { queue in
                 let holder = Shared<CompoundOperation?>(nil)
@@ -102,8 +100,7 @@ import OperationKitTestSupport
         }.locks
     }
 
-    @Test("An addition takes the lock of the children three times, and once more for those that were there before")
-    func additions() throws {
+    @Test("An addition takes the lock of the children three times, or four later") func additions() throws {
         // For each child, that of its compound: whether it depends on the child, and what is around it.
         #expect(try locksOfAnAddition(initial: 0, children: 1) == 3 + 2)
         #expect(try locksOfAnAddition(initial: 0, children: 10) == 3 + 2 * 10)

@@ -3,8 +3,7 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("Misuse: operations", .hangGuard) struct LifeCycleMisuseTests {
-    @Test("An operation that is started by hand while it is on a queue runs once", arguments: [false, true])
-    func onQueue(endsInMain: Bool) async {
+    @Test("Started by hand on a queue, it runs once", arguments: [false, true]) func onQueue(endsInMain: Bool) async {
         // One for each: the queue does not count what others have started, so the next one may begin before its end.
         let (log, nextLog, tracker) = (EventLog(), EventLog(), LeakTracker())
         let operation = ScriptedOperation.logged(log) { if endsInMain { $0.finish() } }
@@ -30,16 +29,15 @@ import OperationKitTestSupport
         let compound = CompoundOperation(operations: [leaf, other])
         let progress = compound.progress
         await compound.start(until: leaf, other)
-        leaf.progress.totalUnitCount = 4
+        (leaf.progress.totalUnitCount, other.progress.totalUnitCount) = (4, 2)
         leaf.progress.completedUnitCount = -3
         #expect(progress.fractionCompleted == 0)
-        other.progress.totalUnitCount = 2
         other.progress.completedUnitCount = 1
         #expect(progress.fractionCompleted == 0.25)
-        leaf.progress.completedUnitCount = 100
-        #expect(progress.fractionCompleted == 0.75)
-        leaf.progress.completedUnitCount = -3
-        #expect(progress.fractionCompleted == 0.75)
+        for units in [100, -3] as [Int64] {
+            leaf.progress.completedUnitCount = units
+            #expect(progress.fractionCompleted == 0.75)
+        }
         other.finish()
         #expect(progress.fractionCompleted == 0.75)
         leaf.finish()
@@ -65,9 +63,17 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A `finish` after `super.main()` is reported, once for each class") func finishAfterSuperMain() async {
+    @Test("A `finish` after `super.main()` is reported, once for each class, and no other second one")
+    func finishAfterSuperMain() async {
         await #expect(processExitsWith: .success) {
-            let reports = SuperMainTests.reports()
+            let (reports, outside) = (SuperMainTests.reports(), Upload())
+            outside.finish()
+            for operation in [AsyncOperation(), ScriptedOperation { $0.finish() }, outside] {
+                operation.start()
+                precondition(operation.isFinished && !operation.finish())
+            }
+            MisuseReporter.shared.waitForReports()
+            precondition(reports.value.isEmpty, "\(reports.value)")
             for _ in 0..<3 {
                 let upload = Upload()
                 upload.start()
@@ -87,8 +93,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("A report that cannot be written is lost, and the program goes on", arguments: [false, true])
-    func unwritableReport(byPipe: Bool) async {
+    @Test("A lost report ends no program", arguments: [false, true]) func unwritableReport(byPipe: Bool) async {
         await #expect(processExitsWith: .success) { [byPipe] in
             makeStandardErrorUnwritable(byPipe: byPipe)
             for _ in 0..<2 { MisuseReporter.shared.report(.latePolicy(operation: "upload", policy: "a timeout")) }
@@ -99,19 +104,6 @@ import OperationKitTestSupport
             precondition(unsafe sigismember(&pending, SIGPIPE) == 0)
             // The testing library writes there at the end.
             signal(SIGPIPE, SIG_IGN)
-        }
-    }
-
-    @Test("Operations that are finished twice otherwise are not reported") func otherSecondFinishes() async {
-        await #expect(processExitsWith: .success) {
-            let (reports, outside) = (SuperMainTests.reports(), Upload())
-            outside.finish()
-            for operation in [AsyncOperation(), ScriptedOperation { $0.finish() }, outside] {
-                operation.start()
-                precondition(operation.isFinished && !operation.finish())
-            }
-            MisuseReporter.shared.waitForReports()
-            precondition(reports.value.isEmpty, "\(reports.value)")
         }
     }
 }

@@ -61,9 +61,7 @@ import OperationKitTimelines
         try await block.finished()
     }
 
-    @Test(
-        "The description of a finished operation says whether that was with an error, or as cancelled",
-        arguments: ChildKind.allCases)
+    @Test("A description tells a finish with an error from one as cancelled", arguments: ChildKind.allCases)
     func endings(kind: ChildKind) async throws {
         let failed = ScriptedOperation("a") { $0.finish(withError: TestError.first) }
         let cancelled = kind.make("b") {}
@@ -73,8 +71,7 @@ import OperationKitTimelines
         #expect(cancelled.summary(at: .now) { nil } == "“b”: finished as cancelled")
     }
 
-    @Test("The age is the time since the start", .enabled(if: OperationDiagnostics.level != .off))
-    func ageSinceStart() throws {
+    @Test("Age counts from the start", .enabled(if: OperationDiagnostics.level != .off)) func ageSinceStart() throws {
         let operation = ScriptedOperation.idle("a")
         operation.start()
         let began = try #require(operation.withState { $0.execution?.startTime })
@@ -137,8 +134,7 @@ import OperationKitTimelines
     /// Longer than what a string holds without memory of its own.
     private static let names = (0..<4).map { "a name that needs memory of its own, number \($0)" }
 
-    @Test("The name may be set while another thread asks how messages call the operation")
-    func itMayBeSetWhileAnotherThreadAsks() async {
+    @Test("The name may be set while another thread reads it") func itMayBeSetWhileAnotherThreadAsks() async {
         let (operation, strange) = (ScriptedOperation.idle(Self.names[0]), EventLog())
         await concurrently([
             { for round in 0..<2_000 { operation.name = Self.names[round % 4] + "" } },
@@ -153,27 +149,30 @@ import OperationKitTimelines
         #expect(strange.events.isEmpty)
     }
 
-    @Test("An operation that the library makes is called by what it was made from, before and after its end")
+    @Test("An operation that the library makes is called by what it was made from, also after its end, and in reports")
     func fallback() async throws {
         final class Load: IOOperation<Void, Int>, @unchecked Sendable {
             override func main(input: Void) { finish(withError: TestError.first) }
         }
-        let operations: [(AsyncOperation, String)] = [
-            ([Load()].gathered(), "gathered Load"), (Load().map { $0 }, "Load"),
-            (Load().mapError { $0 }.map { $0 }, "Load"), (Load().recover { throw $0 }, "Load"),
-            (Load().recoverRun { _ in Load() }.map { $0 }, "Load"), ([Load()].gathered().map { $0 }, "gathered Load"),
-            ([[Load()].gathered()].gathered(), "gathered IOOperation<(), Array<Int>>"),
+        let derived = "IOOperation<(), Int>"
+        let operations: [(AsyncOperation, name: String, type: String)] = [
+            (Load(), "Load", "Load"), ([Load()].gathered(), "gathered Load", "gathered Load"),
+            (Load().map { $0 }, "Load", derived), (Load().mapError { $0 }.map { $0 }, "Load", derived),
+            (Load().recover { throw $0 }, "Load", derived),
+            (Load().recoverRun { _ in Load() }.map { $0 }, "Load", derived),
+            ([Load()].gathered().map { $0 }, "gathered Load", "IOOperation<(), Array<Int>>"),
+            ([[Load()].gathered()].gathered(), "gathered IOOperation<(), Array<Int>>", ""),
         ]
-        for (operation, name) in operations {
+        for (operation, name, _) in operations {
             for isFinished in [false, true] {
                 #expect(operation.debugDescription.hasPrefix("“\(name)”: "), "\(operation.debugDescription)")
                 if !isFinished { await Start.byHand(operation) }
             }
         }
-        let sentence = operations[0].0.error?.localizedDescription ?? ""
+        let sentence = operations[1].0.error?.localizedDescription ?? ""
         #expect(sentence.hasPrefix("“gathered Load”: 1 of 1 operation failed: “Load 0”"))
         let after = AsyncOperation()
-        after.requireSuccess(of: operations[1].0)
+        after.requireSuccess(of: operations[2].0)
         after.start()
         #expect(brief(after.error).contains(" after Load: "))
         let (queue, place) = (OperationQueue.serial(name: "uploads"), Shared<Operation?>(nil))
@@ -182,24 +181,16 @@ import OperationKitTimelines
             #expect(place.value?.debugDescription.hasPrefix("“run on uploads”: ") == true)
             try await queue.allOperationsFinished()
         }
-    }
-
-    @Test("A report calls an operation that the library makes by what it was made from") func reports() {
-        final class Load: IOOperation<Void, Int>, @unchecked Sendable {}
-        let reports = ReleaseReports()
-        let queue = OperationQueue.serial(name: "uploads")
-        let operations: [AsyncOperation] = [
-            Load().map { $0 }, Load().recoverRun { _ in Load() }, [Load()].gathered(),
-            QueueSlot(name: nil, on: queue), QueueSlot(name: "backup", on: queue), Load(),
-        ]
         // As if each were released while it executes.
-        for operation in operations { _ = ExecutionRecord(operation, nil, reports.reporter, at: .now) }
-        let names = ["Load", "Load", "gathered Load", "run on \(queue.displayName)", "backup", "Load"]
-        #expect(reports.all.map(\.name) == names)
-        let derived = "IOOperation<(), Int>"
-        let types = [derived, derived, "gathered Load", "run on a queue", "run on a queue", "Load"]
-        for (report, type) in zip(reports.all, types) {
-            #expect(report.description.hasPrefix("OperationKit: “\(report.name)” (\(type)) was released"))
+        let slots: [(AsyncOperation, name: String, type: String)] = [
+            (QueueSlot(name: nil, on: queue), "run on \(queue.displayName)", "run on a queue"),
+            (QueueSlot(name: "backup", on: queue), "backup", "run on a queue"),
+        ]
+        let reports = ReleaseReports()
+        for (operation, name, type) in operations + slots {
+            _ = ExecutionRecord(operation, nil, reports.reporter, at: .now)
+            let report = reports.all.last?.description ?? ""
+            #expect(report.hasPrefix("OperationKit: “\(name)” (\(type)"), "\(report)")
         }
     }
 }

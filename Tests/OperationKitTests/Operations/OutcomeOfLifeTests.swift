@@ -2,86 +2,49 @@ import OperationKitTestSupport
 
 /// The first finish wins, before the start and after it. A cancellation is Foundation's, and before the start nothing runs.
 @Suite("Finishing and cancelling", .hangGuard) struct OutcomeOfLifeTests {
-    /// What happens to an operation before its start, in its work, and after its end.
-    struct Life: Sendable, CustomTestStringConvertible {
-        typealias Steps = @Sendable (ScriptedOperation) -> Void
+    enum Act: CaseIterable, Sendable {
+        case finish, fail, cancel, cancelWithReason
 
-        let testDescription: String
-        let outcome: String
-        let isCancelled: Bool
-        let runs: Bool
-        let before: Steps
-        let main: Steps
-        let after: Steps
+        var isEnd: Bool { self == .finish || self == .fail }
+    }
 
-        private init(
-            _ description: String, _ outcome: String, isCancelled: Bool = false, before: Steps? = nil,
-            main: @escaping Steps = { $0.finish() }, after: @escaping Steps = { _ in }
-        ) {
-            (testDescription, self.outcome, self.isCancelled, runs) = (description, outcome, isCancelled, before == nil)
-            (self.before, self.main, self.after) = (before ?? { _ in }, main, after)
+    /// What happens to an operation, before its start or in its work. Cancelled there, it stops.
+    struct Life: Sendable {
+        let acts: [Act]
+        let isBefore: Bool
+
+        static let all = [true, false].flatMap { isBefore in
+            Act.allCases.flatMap { first in [[first]] + Act.allCases.map { [first, $0] } }
+                .map { Life(acts: $0, isBefore: isBefore) }
         }
 
-        static let all = [
-            Life("cancelled before the start", "cancelled", isCancelled: true) { $0.cancel() },
-            Life("cancelled with a reason", "reason", isCancelled: true) { $0.cancel(withError: TestError.reason) },
-            Life("cancelled, then with a reason", "cancelled", isCancelled: true) {
-                $0.cancel()
-                $0.cancel(withError: TestError.reason)
-            },
-            Life("cancelled with a reason, then with others", "reason", isCancelled: true) {
-                $0.cancel(withError: TestError.reason)
-                $0.cancel()
-                $0.cancel(withError: TestError.second)
-            },
-            Life("finished before the start", "success") {
-                #expect($0.finish() && !$0.finish(withError: TestError.second))
-            },
-            Life("failed before the start", "first") {
-                #expect($0.finish(withError: TestError.first) && !$0.finish())
-            },
-            Life("finished, then cancelled before the start", "first", isCancelled: true) {
-                $0.finish(withError: TestError.first)
-                $0.cancel()
-            },
-            Life("cancelled, then finished before the start", "success", isCancelled: true) {
-                $0.cancel()
-                #expect($0.finish())
-            },
-            Life(
-                "fails in its work, and is finished, started and cancelled again", "first",
-                main: {
-                    $0.start()
-                    #expect($0.finish(withError: TestError.first) && $0.isFinished)
-                    #expect(!$0.finish(withError: TestError.second))
-                    $0.cancel()
-                },
-                after: {
-                    $0.start()
-                    #expect(!$0.finish())
-                    $0.cancel(withError: TestError.reason)
-                }),
-            Life("finishes on another thread", "success", main: { operation in elsewhere { operation.finish() } }),
-            Life(
-                "succeeds in its work, and fails again", "success",
-                main: {
-                    $0.finish()
-                    #expect(!$0.finish(withError: TestError.second))
-                }, after: { $0.cancel() }),
-            Life(
-                "is cancelled twice in its work", "cancelled", isCancelled: true,
-                main: {
-                    $0.cancel()
-                    $0.cancel(withError: TestError.reason)
-                }, after: { $0.cancel() }),
-            Life(
-                "is cancelled with a reason in its work", "reason", isCancelled: true,
-                main: { $0.cancel(withError: TestError.reason) }, after: { $0.start() }),
-        ]
+        var outcome: String {
+            switch acts.first(where: \.isEnd) ?? acts[0] {
+            case .finish: "success"
+            case .fail: "first"
+            case .cancel: "cancelled"
+            case .cancelWithReason: "reason"
+            }
+        }
+
+        /// A cancellation after the end of the work has no effect.
+        var isCancelled: Bool { !(isBefore ? acts[...] : acts.prefix { !$0.isEnd }).allSatisfy(\.isEnd) }
 
         var events: [String] {
-            (runs ? ["started", "running"] : []) + (isCancelled ? ["cancelled"] : [])
+            (isBefore ? [] : ["started", "running"]) + (isCancelled ? ["cancelled"] : [])
                 + [outcome == "success" ? "finished" : "finished: \(outcome)"]
+        }
+
+        func act(on operation: AsyncOperation) {
+            for (index, act) in acts.enumerated() {
+                let isFirst = !acts[..<index].contains(where: \.isEnd)
+                switch act {
+                case .finish: #expect(operation.finish() == isFirst)
+                case .fail: #expect(operation.finish(withError: TestError.first) == isFirst)
+                case .cancel: operation.cancel()
+                case .cancelWithReason: operation.cancel(withError: TestError.reason)
+                }
+            }
         }
     }
 
@@ -91,7 +54,8 @@ import OperationKitTestSupport
         let operation = recorder.observe(
             ScriptedOperation.stoppable("load") {
                 log.add("main")
-                life.main($0)
+                $0.start()
+                life.act(on: $0)
                 returned.open()
             })
         operation.asyncCompletionBlock = { [unowned operation] error in
@@ -110,17 +74,18 @@ import OperationKitTestSupport
         dependent.addDependency(operation)
         OperationQueue().addOperation(dependent)
         await start(operation) {
-            life.before(operation)
+            if life.isBefore { life.act(on: operation) }
             #expect(!operation.isFinished && operation.error == nil)
         }
         // Code that waits for the end may go on before `main()` returns.
-        if life.runs { await returned.opened() }
+        if !life.isBefore { await returned.opened() }
         await recorder.end(of: "load")
         await onThread { dependent.waitUntilFinished() }
         await called.opened()
-        life.after(operation)
-        let outcome = "\(life.outcome) \(life.outcome), executing \(life.runs), finished false"
-        let events = (life.runs ? ["main"] : []) + [outcome]
+        operation.start()
+        operation.cancel(withError: TestError.second)
+        let outcome = "\(life.outcome) \(life.outcome), executing \(!life.isBefore), finished false"
+        let events = (life.isBefore ? [] : ["main"]) + [outcome]
         #expect(Array(log.events.prefix(events.count)) == events && log.events.count == events.count + 2)
         #expect(Set(log.events.suffix(2)) == ["dependent", "completionBlock, finished true"])
         #expect(recorder.events(of: "load") == life.events)

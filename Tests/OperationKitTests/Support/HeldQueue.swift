@@ -3,8 +3,7 @@ import OperationKitTestSupport
 
 @testable import OperationKit
 
-/// A queue that starts its operations when it is told to, on the thread that tells it. So a test knows when everything
-/// has started that may start.
+/// A queue that starts its operations when it is told to, on the thread that tells it.
 final class HeldQueue: CompositeQueue, @unchecked Sendable {
     private let held = Shared<[Operation]>([])
     private(set) var additions = 0
@@ -22,11 +21,9 @@ final class HeldQueue: CompositeQueue, @unchecked Sendable {
     }
 }
 
-/// Gives all composites that are created on the observed thread the same private queue, which starts their children when
-/// it is told to, and counts what that thread does.
+/// Gives all composites that are created on the observed thread the same queue, and counts what that thread does.
 final class HeldComposites: SchedulingProbe.Observer {
     let queue: HeldQueue
-    /// The locks that were taken.
     private(set) var locks = 0
     /// The changes that were announced, and what the operations read as right before that.
     private(set) var announcements: [String] = []
