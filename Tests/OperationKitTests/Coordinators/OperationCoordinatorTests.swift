@@ -23,8 +23,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("Operations of all classes have a slot each", arguments: [0, 1])
-    func slots(index: Int) async {
+    @Test("Operations of all classes have a slot each", arguments: [0, 1]) func slots(index: Int) async {
         let coordinator = Self.coordinators[index]
         for isAsync in [false, true] {
             let cancelled = BlockOperation {}
@@ -45,8 +44,7 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("As many run at the same time as the coordinator says, by default as many as there are processors")
-    func limits() async {
+    @Test("As many run at the same time as the coordinator says, or as there are processors") func limits() async {
         #expect(Defaults().failurePolicy == .continueAll)
         for (coordinator, limit) in [
             (Parallel(), 4), (Sequential(), 1), (Defaults(), ProcessInfo.processInfo.activeProcessorCount),
@@ -67,35 +65,25 @@ import OperationKitTestSupport
         }
     }
 
-    @Test("No operations, or an invalid limit, complete immediately")
-    func nothingToRun() {
-        let log = EventLog()
+    @Test("No operations, or an invalid limit, complete immediately") func nothingToRun() {
+        let (log, operation) = (EventLog(), BlockOperation { Issue.record("It runs.") })
         for coordinator in Self.coordinators { coordinator.performOperations([]) { log.add("\($0.count)") } }
+        #expect(log.events == ["0", "0"])
         for limit in [0, -1] {
-            let operation = BlockOperation { log.add("work") }
             Parallel(maxConcurrentOperationCount: limit).performOperations([operation]) {
-                log.add($0.map(text).joined())
+                let error = CoordinationError.invalidLimit(type: "Parallel", maxConcurrentOperationCount: limit)
+                log.add("\($0.map { $0 as? CoordinationError } == [error])")
             }
-            #expect(!operation.isFinished && !operation.isCancelled)
         }
-        let errors = [0, -1].map {
-            text(CoordinationError.invalidLimit(type: "Parallel", maxConcurrentOperationCount: $0))
-        }
-        #expect(log.events == ["0", "0"] + errors)
+        #expect(!operation.isFinished && !operation.isCancelled && log.events.suffix(2) == ["true", "true"])
     }
 
-    @Test("Mistakes are reported in their slots", arguments: [0, 1])
-    func mistakes(index: Int) async {
-        let log = EventLog()
-        let name = ["Parallel", "Sequential"][index]
-        let twice = BlockOperation { log.add("twice") }
-        twice.name = "twice"
-        let started = ScriptedOperation.idle("started")
-        started.start()
-        let finished = ScriptedOperation("finished")
-        finished.start()
-        let operations = [twice, started, twice, finished, BlockOperation {}]
-        let errors = await Self.coordinators[index].performOperations(operations)
+    @Test("Mistakes are reported in their slots", arguments: [0, 1]) func mistakes(index: Int) async {
+        let (log, name) = (EventLog(), ["Parallel", "Sequential"][index])
+        let (twice, plain) = (ScriptedOperation.named("twice", in: log), BlockOperation {})
+        let (started, finished) = (ScriptedOperation.idle("started"), ScriptedOperation("finished"))
+        for operation in [started, finished] { operation.start() }
+        let errors = await Self.coordinators[index].performOperations([twice, started, twice, finished, plain])
         #expect(
             errors.map { $0 as? CoordinationError } == [
                 nil, .alreadyStarted(operation: "started", coordinator: name),
@@ -137,7 +125,7 @@ import OperationKitTestSupport
         #expect(child.isFinished && owner.error == nil)
     }
 
-    @Test("Dependencies are honored, and the first failure cancels the rest if the policy says so")
+    @Test("Dependencies are honored; a failure cancels the rest if it should")
     func dependenciesAndFailurePolicy() async {
         let log = EventLog()
         let (first, second) = (BlockOperation { log.add("first") }, BlockOperation { log.add("second") })
@@ -174,35 +162,26 @@ import OperationKitTestSupport
         #expect(log.events.isEmpty && !waiting.contains { !$0.isFinished })
     }
 
-    @Test("A long chain of operations neither grows the stack nor is freed by nested calls, and is released")
-    func longChain() async {
+    @Test("A long chain of operations is run and freed without nested calls") func longChain() async {
         let (tracker, count) = (LeakTracker(), TestExtent.choose(2_000, long: 30_000))
         for coordinator in Self.coordinators {
-            let token = tracker.token("completion")
-            await withCheckedContinuation { continuation in
+            let errors = await withCheckedContinuation { continuation in
+                let operations = (0..<count).map {
+                    tracker.track([BlockOperation(), AsyncOperation(), ThrowingBlockOperation {}][$0 % 3])
+                }
+                for (operation, next) in zip(operations, operations.dropFirst()) { next.addDependency(operation) }
                 // Only the coordinator holds them.
-                coordinator.performOperations(Self.chain(count).map { tracker.track($0) }) { errors in
+                coordinator.performOperations(operations) { [token = tracker.token("completion")] errors in
                     token.use()
-                    #expect(errors.count == count && errors.allSatisfy { $0 == nil })
-                    continuation.resume()
+                    continuation.resume(returning: errors)
                 }
             }
+            #expect(errors.count == count && errors.allSatisfy { $0 == nil })
         }
         await tracker.expectAllReleased()
     }
 
-    private static func chain(_ count: Int) -> [Operation] {
-        let operations = (0..<count).map { [BlockOperation(), AsyncOperation(), ThrowingBlockOperation {}][$0 % 3] }
-        for (operation, next) in zip(operations, operations.dropFirst()) { next.addDependency(operation) }
-        return operations
-    }
-}
-
-@Suite("Operation coordinators with a run of their own", .hangGuard) struct OwnCoordinatorTests {
-    private typealias Run =
-        @Sendable (
-            _ operations: [Operation], _ completion: @escaping @Sendable ([(any Error)?]) -> Void
-        ) -> Void
+    private typealias Run = @Sendable ([Operation], @escaping @Sendable ([(any Error)?]) -> Void) -> Void
 
     private struct Mock: ParallelOperationCoordinator {
         let run: Run
@@ -214,30 +193,22 @@ import OperationKitTestSupport
 
     private struct Base: ParallelOperationCoordinator {}
 
-    @Test("`await` calls a coordinator's own implementation, and not the operations")
-    func awaitCallsTheImplementation() async {
+    @Test("`await` calls a coordinator's own run, and not the operations") func awaitCallsTheImplementation() async {
         let log = EventLog()
-        let run: Run = { operations, completion in
+        let mock = Mock { operations, completion in
             log.add("\(operations.count)")
             completion(operations.map { _ in TestError.first })
+            // Only the first call counts.
+            completion([TestError.second])
+            elsewhere { completion([TestError.second]) }
         }
         let operations = [BlockOperation { log.add("work") }, AsyncOperation()]
-        let mock = Mock(run: run)
         #expect(await mock.performOperations(operations).map(text) == ["first", "first"])
         #expect(await (mock as any OperationCoordinator).performOperations(operations).map(text) == ["first", "first"])
         #expect(log.events == ["2", "2"] && !operations.contains { $0.isFinished })
     }
 
-    @Test("Only the first call of the completion of a coordinator's own run counts", arguments: Report.allCases)
-    func secondCall(report: Report) async {
-        for _ in 0..<50 {
-            let mock = Mock { _, completion in report({ completion([$0]) }, TestError.first) }
-            #expect(await mock.performOperations([]).map(text) == ["first"])
-        }
-    }
-
-    @Test("A coordinator's own run is called in a cancelled task, too, and waited for")
-    func cancelledTask() async throws {
+    @Test("Its own run is called and waited for in a cancelled task") func ownRunInACancelledTask() async throws {
         let log = EventLog()
         let mock = Mock { _, completion in
             log.add("\(Task.isCancelled)")

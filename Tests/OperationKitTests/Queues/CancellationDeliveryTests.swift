@@ -6,34 +6,30 @@ import OperationKitTestSupport
 /// resuming the task takes too, so nothing of the user's may run there.
 @Suite("Cancelling a task that waits for its operation", .hangGuard) struct CancellationDeliveryTests {
     private struct Parallel: ParallelOperationCoordinator {}
-    private struct Sequential: SequentialOperationCoordinator {}
 
-    enum Runner: CaseIterable, Sendable {
-        case queue, queueWithOtherClass, parallelCoordinator, sequentialCoordinator
+    /// What starts work that goes on until it is finished, and what finishes it, on any thread.
+    private typealias Run = (start: @Sendable () async -> Void, finish: @Sendable () -> Void)
 
-        /// Returns what starts work that goes on until it is finished, and what finishes it, on any thread.
-        func make(
-            begun: Gate, stop: @escaping @Sendable () -> Void
-        ) -> (start: @Sendable () async -> Void, finish: @Sendable () -> Void) {
-            let queue = OperationQueue()
-            let (work, other) = (
-                ScriptedOperation(main: { _ in begun.open() }, didCancel: { _ in stop() }),
-                ForeignOperation(didCancel: stop) { _ in begun.open() }
-            )
-            return switch self {
-            case .queue: ({ try? await queue.run(work) }, { work.finish() })
-            case .queueWithOtherClass: ({ try? await queue.run(other) }, { other.finish() })
-            case .parallelCoordinator: ({ _ = await Parallel().performOperations([work]) }, { work.finish() })
-            case .sequentialCoordinator: ({ _ = await Sequential().performOperations([work]) }, { work.finish() })
-            }
-        }
-    }
+    private static let runners: [@Sendable (_ begun: Gate, _ stop: @escaping @Sendable () -> Void) -> Run] = [
+        { begun, stop in
+            let work = ScriptedOperation(main: { _ in begun.open() }, didCancel: { _ in stop() })
+            return ({ try? await OperationQueue().run(work) }, { work.finish() })
+        },
+        { begun, stop in
+            let work = ForeignOperation(didCancel: stop) { _ in begun.open() }
+            return ({ try? await OperationQueue().run(work) }, { work.finish() })
+        },
+        { begun, stop in
+            let work = ScriptedOperation(main: { _ in begun.open() }, didCancel: { _ in stop() })
+            return ({ _ = await Parallel().performOperations([work]) }, { work.finish() })
+        },
+    ]
 
-    @Test("A lock that the work takes to stop may be held by the thread that ends the work", arguments: Runner.allCases)
-    func theEndOfTheWorkMayHoldALockThatStoppingTakes(runner: Runner) async {
+    @Test("A lock that the work takes to stop may be held by the thread that ends the work", arguments: runners.indices)
+    func theEndOfTheWorkMayHoldALockThatStoppingTakes(index: Int) async {
         for _ in 0..<3 {
             let (lock, begun, isLocked, stopping, stopped) = (NSLock(), Gate(), Gate(), Gate(), Gate())
-            let run = runner.make(begun: begun) {
+            let run = Self.runners[index](begun) {
                 stopping.open()
                 // The end has to come while the lock is held elsewhere.
                 let isFree = lock.lock(before: Date(timeIntervalSinceNow: hangTimeout))

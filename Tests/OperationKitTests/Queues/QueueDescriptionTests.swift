@@ -59,8 +59,7 @@ import OperationKitTestSupport
         try await queue.allOperationsFinished()
     }
 
-    @Test("A queue lists its operations of any class, those that are executing first, and says why the others wait")
-    func wholeQueue() async {
+    @Test("A queue lists its operations, executing ones first, and why others wait") func wholeQueue() async {
         let (queue, first) = await Self.knownQueue(limit: 1)
         let block = ChildKind.block.make("block") {}
         let dependent = ScriptedOperation("dependent")
@@ -112,32 +111,25 @@ import OperationKitTestSupport
     }
 
     private func snapshot(_ isSuspended: Bool, _ limit: Int?, count: Int = 0, executing: Int = 0) -> QueueSnapshot {
-        let operations = (0..<count).map { _ in Operation() }
-        return QueueSnapshot(
-            name: "q", isSuspended: isSuspended, limit: limit, operations: operations, executingCount: executing)
+        QueueSnapshot(
+            name: "q", isSuspended: isSuspended, limit: limit, operations: (0..<count).map { _ in Operation() },
+            executingCount: executing)
     }
 
     @Test("A description says why an operation on a queue has not started, the nearest reason first") func reasons() {
-        func reason(
-            _ isSuspended: Bool, _ limit: Int?, _ executing: Int, wait: String? = nil, isReady: Bool = true
-        ) -> String {
-            snapshot(isSuspended, limit, executing: executing).reason(
-                calling: "the queue", wait: wait, isReady: isReady)
+        let reached = "ready, but the limit of 2 of the queue is reached"
+        let free = "ready, waiting for a thread of the queue"
+        for (isSuspended, limit, executing, reason) in [
+            (true, nil, 5, "ready, but the queue is suspended"), (true, 2, 2, "ready, but the queue is suspended"),
+            (false, 2, 2, reached), (false, 2, 3, reached), (false, 2, 1, free), (false, nil, 9, free),
+        ] as [(Bool, Int?, Int, String)] {
+            let snapshot = snapshot(isSuspended, limit, executing: executing)
+            func text(_ wait: String? = nil, isReady: Bool) -> String {
+                snapshot.reason(calling: "the queue", wait: wait, isReady: isReady)
+            }
+            #expect(text(isReady: true) == reason && text(isReady: false) == "not ready by itself")
+            #expect(text("waiting for “a”", isReady: false) == "waiting for “a”")
         }
-        for (limit, executing) in [(nil, 5), (0, 0), (2, 2)] as [(Int?, Int)] {
-            #expect(reason(true, limit, executing) == "ready, but the queue is suspended")
-            #expect(reason(true, limit, executing, isReady: false) == "not ready by itself")
-            #expect(reason(true, limit, executing, wait: "waiting for “a”", isReady: false) == "waiting for “a”")
-        }
-        for (limit, executing) in [(2, 2), (2, 3), (0, 0)] {
-            #expect(reason(false, limit, executing) == "ready, but the limit of \(limit) of the queue is reached")
-        }
-        for (limit, executing) in [(2, 1), (nil, 9)] {
-            #expect(reason(false, limit, executing) == "ready, waiting for a thread of the queue")
-        }
-    }
-
-    @Test("A queue says how many operations it has, whether it is suspended, and its limit") func text() {
         #expect(snapshot(false, nil).text == "queue “q”: no operations")
         #expect(snapshot(true, nil, count: 1).text == "queue “q”: suspended, 1 operation")
         #expect(snapshot(true, 2, count: 3).text == "queue “q”: suspended, limit 2, 3 operations")

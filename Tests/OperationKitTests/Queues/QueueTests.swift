@@ -1,36 +1,26 @@
 import OperationKitTestSupport
 
 @Suite("Queues", .hangGuard) struct QueueTests {
-    @Test("`allOperationsFinished` waits for operations of every class, on a suspended queue, too")
-    func everyClass() async throws {
-        let (log, mayEnd, queue) = (EventLog(), Gate(), OperationQueue.suspended())
-        let first = ScriptedOperation { operation in
-            Thread {
-                mayEnd.pass()
-                operation.finish()
-            }.start()
-        }
-        let operations = [
-            first, BlockOperation { mayEnd.pass() },
-            // However it ends.
-            ThrowingBlockOperation { throw TestError.first },
-            TaskOperation { await mayEnd.opened() },
-        ]
-        for operation in operations { queue.addOperation(operation) }
+    @Test("`allOperationsFinished` waits for operations of every class") func everyClass() async throws {
+        let (log, first, last) = (EventLog(), ScriptedOperation.idle(), ScriptedOperation.idle())
+        let queue = OperationQueue.suspended()
+        let others = [ThrowingBlockOperation { throw TestError.first }] + ChildKind.allCases.map { $0.make {} }
+        for operation in [first] + others + [last] { queue.addOperation(operation) }
         let waiting = Task {
             try await queue.allOperationsFinished()
-            log.add("all finished \(operations.allSatisfy(\.isFinished))")
+            log.add("all finished \(last.isFinished && others.allSatisfy(\.isFinished))")
         }
         await first.becomesAwaited()
-        log.add("resumed")
         queue.isSuspended = false
-        mayEnd.open()
+        await eventually("they do not end") { last.isExecuting && others.allSatisfy(\.isFinished) }
+        first.finish()
+        await eventually("it does not wait for the last one") { last.isAwaited || !log.events.isEmpty }
+        last.finish()
         try await waiting.value
-        #expect(log.events == ["resumed", "all finished true"])
+        #expect(log.events == ["all finished true"])
     }
 
-    @Test("`allOperationsFinished` does not wait for operations that are added later")
-    func addedLater() async throws {
+    @Test("`allOperationsFinished` does not wait for operations that are added later") func addedLater() async throws {
         let queue = OperationQueue()
         let (early, late) = (ScriptedOperation.idle(), ScriptedOperation.idle())
         queue.addOperation(early)
@@ -64,20 +54,11 @@ import OperationKitTestSupport
     }
 
     @Test("A serial queue has its name and runs one at a time") func serialQueue() async throws {
-        let (queue, log) = (OperationQueue.serial(name: "mine"), EventLog())
+        let (queue, tokens) = (OperationQueue.serial(name: "mine"), TokenCount())
         #expect(queue.name == "mine" && queue.maxConcurrentOperationCount == 1)
-        let tasks = (0..<20).map { number in
-            TaskOperation {
-                log.add("\(number) begins")
-                await Task.yield()
-                log.add("\(number) ends")
-            }
-        }
-        queue.isSuspended = true
-        for task in tasks { queue.addOperation(task) }
-        queue.isSuspended = false
-        try await queue.allOperationsFinished()
-        #expect(log.events == (0..<20).flatMap { ["\($0) begins", "\($0) ends"] })
+        let tasks = (0..<20).map { number in TaskOperation { await tokens.hold(number) } }
+        try await queue.run(tasks)
+        #expect(tasks.map(\.output) == Array(0..<20) && tokens.most == 1)
     }
 
     @Test("`addDependencies` adds them all, in order") func addDependencies() async {
@@ -92,8 +73,7 @@ import OperationKitTestSupport
     }
 
     #if os(macOS) || os(Linux)
-    @Test("An operation that depends on itself traps", arguments: 0..<3)
-    func operationDependsOnItself(way: Int) async throws {
+    @Test("What depends on itself traps", arguments: 0..<3) func operationDependsOnItself(way: Int) async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) { [way] in
             let operation = ScriptedOperation("narcissus")
             switch way {
