@@ -19,8 +19,7 @@ import OperationKitTestSupport
 
     private let head = ["sync: started", "sync: running"]
 
-    @Test("The children of a serial compound have their events one after the other", arguments: Start.allCases)
-    func serial(start: Start) async {
+    @Test("Serial children have their events in turn", arguments: Start.allCases) func serial(start: Start) async {
         let (a, b) = (ScriptedOperation("a"), ScriptedOperation("b") { operation in elsewhere { operation.finish() } })
         a.addDependency(b)
         let foreign = ForeignOperation("foreign") { $0.finish() }
@@ -29,8 +28,7 @@ import OperationKitTestSupport
         #expect(await ended() == head + life("b") + life("a") + ["sync: finished"])
     }
 
-    @Test("An observer sees additions that come after its own, before the start and while the compound runs")
-    func additions() async throws {
+    @Test("An observer sees additions after its own, before the start and later") func additions() async throws {
         let (recorder, seen, own) = (recorder, Shared<[String]>([]), EventRecorder())
         let compound = sync([own.observe(ScriptedOperation("a"))])
         let adding = ScriptedOperation("b") { [weak compound] operation in
@@ -68,8 +66,7 @@ import OperationKitTestSupport
         #expect(await ended() == life("sync"))
     }
 
-    @Test("An observer sees what is inside at any depth, each event once, and one of an inner compound only that")
-    func nested() async throws {
+    @Test("An observer sees what is inside its operation at any depth, once") func nested() async throws {
         let inside = EventRecorder()
         let deep = recorder.observe(CompoundOperation(name: "deep"))
         let inner = inside.observe(
@@ -83,9 +80,7 @@ import OperationKitTestSupport
         recorder.expectEndsBeforeParents(["a": "inner", "b": "deep", "deep": "inner", "inner": "sync"])
     }
 
-    @Test(
-        "A failure of a child is in the end of the compound, after the others have run, or were cancelled",
-        arguments: [FailurePolicy.continueAll, .cancelRemaining])
+    @Test("A failure is in the end of its compound", arguments: [FailurePolicy.continueAll, .cancelRemaining])
     func failure(policy: FailurePolicy) async {
         let failing = ScriptedOperation("a") { $0.finish(withError: TestError.first) }
         sync([failing, ScriptedOperation("b")], policy: policy).start()
@@ -113,22 +108,19 @@ import OperationKitTestSupport
 
     @Test("The end of a compound comes after that of a child that has finished before, and whose observer is not back")
     func finishedBeforeButNotSeen() async {
-        let (log, delivering, gate) = (EventLog(), Gate(), Gate())
+        let (log, delivery) = (EventLog(), HeldWork())
         let recorder = EventRecorder { _, event in
             guard event.isEnd else { return }
-            if event.name == "a" {
-                delivering.open()
-                gate.pass()
-            }
+            if event.name == "a" { delivery() }
             log.add(event.name)
         }
         let child = recorder.observe(ScriptedOperation("a"))
         async let end: Void = onThread { child.start() }
-        await delivering.opened()
+        await delivery.begun.opened()
         let compound = recorder.observe(CompoundOperation(name: "sync", operations: [child]))
         compound.start()
         #expect(child.isFinished && compound.isExecuting)
-        gate.open()
+        delivery.mayEnd.open()
         await end
         await eventually("the compound does not end") { log.events == ["a", "sync"] }
     }
@@ -145,8 +137,7 @@ import OperationKitTestSupport
         return await ended()
     }
 
-    @Test("The steps of a macro have their events one after the other, and those after one that fails do not run")
-    func macro() async {
+    @Test("Steps of a macro have their events one by one, until one fails") func macro() async {
         let own = EventRecorder()
         let macro = MacroOperation(own.observe(Self.step("a"))).then(Step<Int, Int>.failing("b")).then(
             own.observe(Self.step("c")))
@@ -165,16 +156,14 @@ import OperationKitTestSupport
         #expect(events.count == 6 * 3 && events.last == "sync: finished")
     }
 
-    @Test("A recovery has the operation that failed inside it, and the one that runs in its place")
-    func recovery() async {
+    @Test("A recovery has what failed inside it, and what runs in its place") func recovery() async {
         let made = TaskOperation(name: "made") { 4 }
         let events = await run(Step<Int, Int>.failing("a").recoverRun { _ in made })
         #expect(
             events == head + life("a", "finished: first") + ["made: added to sync"] + life("made") + ["sync: finished"])
     }
 
-    @Test("The operations of a waterfall are added when it is their turn, and its other jobs have no events")
-    func waterfall() async {
+    @Test("Operations of a waterfall are added in their turn; other jobs have no events") func waterfall() async {
         let step = Self.step("a")
         let waterfall = Waterfall<Int, Int>().then { $0 + 1 }.thenRun { step.with(input: $0) }.thenAwait { $0 + 1 }
         let jobs = ["a: added to sync"] + life("a") + ["job 2: added to sync"] + life("job 2")
