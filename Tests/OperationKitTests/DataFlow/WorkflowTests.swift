@@ -187,18 +187,19 @@ import OperationKitTestSupport
 
     @Test("Of two sleeps, the wait is the one that began last", arguments: [[1, 3], [3, 1]])
     func sleeps(seconds: [Int]) async throws {
-        let (clock, log) = (ManualClock(), EventLog())
-        let workflow = WorkflowOperation { flow in
+        let (clock, log, recorder) = (ManualClock(), EventLog(), EventRecorder())
+        let workflow = WorkflowOperation(name: "sleeps") { flow in
             @Sendable func sleep(_ seconds: Int) async throws {
                 try await flow.sleep(for: .seconds(seconds))
                 log.add("\(seconds)")
             }
             async let first: Void = sleep(seconds[0])
-            await clock.sleepers()
+            await recorder.occurrence(of: "sleeps: sleeping for \(seconds[0]) s")
             async let second: Void = sleep(seconds[1])
             _ = try await (first, second)
         }
         workflow.clock = clock
+        recorder.observe(workflow)
         let events = workflow.events
         workflow.start()
         await eventually("the second sleep has not begun") {
