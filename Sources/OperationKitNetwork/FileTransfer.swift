@@ -150,7 +150,8 @@ final class FileTransfer: TransferHandler, @unchecked Sendable {
             if let error { throw TransferError(error, of: request) }
             guard let response else { throw TransferError(URLError(.badServerResponse), of: request) }
             if startsOver {
-                throw TransferError(.badServerResponse, "the file changes while it is loaded.", of: request)
+                let message = "the file changes while it is loaded, or its parts do not fit."
+                throw TransferError(.badServerResponse, message, of: request)
             }
             guard isWhole || operation.accepts(response) else { throw HTTPError(request, response, errorBody) }
             guard hasFile(response) else {

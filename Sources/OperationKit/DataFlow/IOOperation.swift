@@ -310,10 +310,10 @@ extension IOOperation {
         _ list: inout Trampoline
     ) {
         let name = displayName
-        let skippedErrors = children.body?.takeSkippedErrors() ?? []
+        let skippedError = children.body?.skippedError
+        children.body?.skippedError = nil
         let result = (result ?? .failure(CancellationError())).mapError { error in
-            let passedOn = skippedErrors.lazy.map { $0.passingOnCause(in: error) }.first { $0 is SkippedError }
-            return (passedOn ?? error).marked
+            (skippedError?.passingOnCause(in: error) ?? error).marked
         }
         childrenFinished(
             withResult: { isCancelled, reason in

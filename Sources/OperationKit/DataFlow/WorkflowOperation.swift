@@ -193,12 +193,15 @@ public struct Workflow: Sendable {
         guard let body = children.body, let workflow = children.operation, !body.hasEnded else {
             throw CancellationError()
         }
-        try Task.checkCancellation()
-        guard duration > .zero else { return }
+        guard duration > .zero else { return try Task.checkCancellation() }
         let description = "sleeping for \(duration.shortText)"
         body.sleepBegan(description)
-        defer { if body.sleepEnded(description) { workflow.emit(body.waitEvent) } }
-        try await workflow.clock.pause(for: duration) { workflow.emit(body.waitEvent) }
+        var isAnnounced = false
+        defer { if body.sleepEnded(description), isAnnounced { workflow.emit(body.waitEvent) } }
+        try await workflow.clock.pause(for: duration) {
+            isAnnounced = true
+            workflow.emit(body.waitEvent)
+        }
     }
 
     private func wait(for operation: Operation, progress: Double) async throws {

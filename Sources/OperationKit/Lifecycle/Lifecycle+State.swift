@@ -46,10 +46,12 @@ extension Lifecycle {
     }
 
     /// What it ends with that was given an error: the reason of its cancellation says more than a marked one, and is added to one that
-    /// has a place for it. Then the operation that kept others from running is not all that went wrong.
+    /// has a place for it. Where it is more than a cancellation, the operation that kept others from running is not all that went wrong.
     func explained(_ error: any Error) -> any Error {
-        guard let reason = cancellationReason else { return error.unmarked }
-        return (error.shown as? any NestingError)?.adding(reason: reason) ?? (error.isMarked ? reason : error)
+        guard let markedReason else { return error.unmarked }
+        let reason = markedReason.unmarked
+        let inner = markedReason.isMarked ? error : error.shown
+        return (inner as? any NestingError)?.adding(reason: reason) ?? (error.isMarked ? reason : error)
     }
 
     /// The outcome, from its delivery on. It is `nil` while a cancellation holds the end back.

@@ -92,9 +92,11 @@ extension AsyncOperation {
         }
         execution?.hasEnded = true
         progress?.complete(unitCount: children?.unitCount)
-        if hasGates { withdrawGates() }
+        // An attempt that has begun ends after the block.
+        if hasGates, !hasReachedMain { withdrawGates() }
         block?(error)
         block = nil
+        if hasGates { withdrawGates() }
         releaseWork()
         let lease = hasGates ? takeLease(error: error) : nil
         // Before the end: to announce one, Foundation locks the operation and then its dependents, so that of a cycle of two that end at

@@ -106,11 +106,13 @@ private struct TimelineTextDrawing {
     }
 
     private var axis: String {
-        var text = ""
+        var (text, length) = ("", 0)
         for tick in scale.ticks(atMost: scale.length / 9) {
             // The last mark ends where the bars do, if it would be longer.
             let position = labelWidth + 3 + min(Int(scale.place(tick.time)), scale.length - tick.text.cells)
-            if text.isEmpty || position > text.cells + 1 { text = text.padded(to: position) + tick.text }
+            guard text.isEmpty || position > length + 1 else { continue }
+            text += "".padded(to: position - length) + tick.text
+            length = position + tick.text.cells
         }
         return text
     }

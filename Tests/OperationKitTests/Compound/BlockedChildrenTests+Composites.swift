@@ -126,33 +126,22 @@ extension BlockedChildrenTests {
         await tracker.expectAllReleased()
     }
 
-    @Test("Around a group that passes on what blocked its children, the reason of a cancellation is told")
-    func reasonAroundAGroup() async {
+    @Test(
+        "Around a group that passes on what blocked its children, a cancellation counts if its reason says more",
+        arguments: [false, true])
+    func reasonAroundAGroup(saysMore: Bool) async {
         let login = failing("login")
-        await onThread { login.start() }
         let (profile, idle) = (requiring("profile", login), ScriptedOperation.idle("idle"))
-        let workflow = WorkflowOperation { flow in
+        let workflow = WorkflowOperation<Void, Void>(name: "page") { flow in
             try await flow.run(CompoundOperation(name: "group", operations: [profile, idle]))
         }
         profile.asyncCompletionBlock = { [unowned workflow] _ in
-            workflow.cancel(withError: TestError.reason)
+            workflow.cancel(withError: saysMore ? TestError.reason : CancellationError())
             idle.finish()
         }
-        await Start.byHand(workflow)
-        #expect(workflow.error?.localizedDescription.contains("reason") == true, "\(workflow)")
-    }
-
-    @Test("A body may pass on the error of any operation that did not run, not only of the last one")
-    func firstOfMany() async {
-        let login = failing("login")
-        let mirrors = (1...3).map { requiring("mirror \($0)", login) }
-        let workflow = WorkflowOperation<Void, Void>(name: "page") { flow in
-            var errors: [any Error] = []
-            for mirror in mirrors { do { try await flow.run(mirror) } catch { errors.append(error) } }
-            throw errors[0]
-        }
         let error = await outcome(of: CompoundOperation(operations: [login, workflow]))
-        #expect(summary(error) == ["0 login 1"])
+        #expect(summary(error) == (saysMore ? ["0 login 0", "1 page 0"] : ["0 login 1"]))
+        #expect(workflow.error?.localizedDescription.contains("reason") == saysMore, "\(workflow)")
     }
 
     @Test("Operations on a queue are counted in the same way, and nothing private is thrown") func queue() async {

@@ -275,6 +275,27 @@ import OperationKitTestSupport
         holder.finish()
     }
 
+    @Test("An attempt that works when its operation is finished has what it requires until then") func finishedAttempt()
+        async
+    {
+        let (database, begun, counts) = (ExclusiveAccess("database"), Gate(), Shared<[Int]>([]))
+        let operation = TaskOperation(name: "load", retry: RetryPolicy(maximumAttempts: 2)) {
+            begun.open()
+            try await Task.sleep(for: .seconds(3_600))
+        }
+        operation.require(database)
+        operation.start()
+        await begun.opened()
+        let next = load()
+        next.require(database)
+        next.start()
+        operation.asyncCompletionBlock = { _ in counts.change { $0.append(database.waitingCount) } }
+        operation.finish(withError: TestError.first)
+        #expect(counts.value == [1])
+        next.finish()
+        _ = try? await next.finished()
+    }
+
     @Test("Events call an operation what it is called when they are delivered") func names() {
         let operation = recorder.observe(ScriptedOperation.idle("first"))
         let compound = CompoundOperation(name: "all", operations: [operation])

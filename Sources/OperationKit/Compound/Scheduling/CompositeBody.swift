@@ -17,8 +17,8 @@ final class CompositeBody: Sendable {
         var stay: Stay?
         var isCancelled = false
         var hasEnded = false
-        /// The outcomes of the children that did not run because of another operation, the latest last.
-        var skippedErrors: [SkippedError] = []
+        /// The outcome of the last child that did not run because of another operation.
+        var skippedError: SkippedError?
         var sleeps: [String] = []
         var waits: [ObjectIdentifier: Continuation] = [:]
     }
@@ -81,18 +81,14 @@ final class CompositeBody: Sendable {
         }
     }
 
-    /// A child did not run because of another operation. The composite may pass on its outcome, unless there are many later ones.
-    func skipped(_ error: SkippedError) {
-        // Released after unlocking; it may hold arbitrary operations.
-        _ = state.withLock { state in
-            state.skippedErrors.append(error)
-            return state.skippedErrors.count > 16 ? state.skippedErrors.removeFirst() : nil
+    /// The outcome of the last child that did not run because of another operation. The composite may pass it on.
+    var skippedError: SkippedError? {
+        get { state.withLock { $0.skippedError } }
+        set {
+            // Released after unlocking; it may hold arbitrary operations.
+            var previous = newValue
+            state.withLock { swap(&previous, &$0.skippedError) }
         }
-    }
-
-    /// The outcomes of the last children that did not run.
-    func takeSkippedErrors() -> [SkippedError] {
-        state.withLock { exchange(&$0.skippedErrors, with: []) }
     }
 
     // MARK: - Sleeping
@@ -223,7 +219,7 @@ extension ChildScheduler {
             }
         }
         if let failure { throw failure }
-        if let skippedError = operation.skippedError { body.skipped(skippedError) }
+        if let skippedError = operation.skippedError { body.skippedError = skippedError }
     }
 }
 
