@@ -93,8 +93,8 @@ public struct ProcessOutputDestination: Sendable {
     /// What is no UTF-8 is replaced. Lines of the two outputs of a program do not come in the order in which it has written them.
     ///
     /// After a cancellation, or a timeout, lines come for the ``ProcessOperation/terminationGracePeriod``, in which the program may say how
-    /// it ends; none come once observers know of an end by other code. What is left then is dropped, even if the program exits with an accepted status. A
-    /// call that is being made is not interrupted, and the operation ends after it.
+    /// it ends; none come once observers know of an end by other code. What is left then is dropped, even if the program exits with an
+    /// accepted status. A call that is being made is not interrupted, and the operation ends after it.
     ///
     /// - Parameter body: The closure. It may block.
     /// - Returns: The destination.

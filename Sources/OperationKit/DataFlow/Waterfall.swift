@@ -55,9 +55,10 @@ import Foundation
 ///
 /// ## Threads
 ///
-/// The jobs are called one after the other, on the thread that starts the waterfall, if that belongs to an operation queue without
-/// an `underlyingQueue`, on threads of a private queue or on those of the library. Jobs that return values run in a loop without leaving the thread.
-/// `asyncCompletionBlock` and then ``completion`` are called on the thread of the last job, or on any one if that made an operation.
+/// The jobs are called one after the other, on the thread that starts the waterfall, if that belongs to an operation queue without an
+/// `underlyingQueue`, on threads of a private queue or on those of the library. Jobs that return values run in a loop without leaving the
+/// thread. `asyncCompletionBlock` and then ``completion`` are called on the thread of the last job, or on any one if that made an
+/// operation.
 public final class Waterfall<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>, @unchecked Sendable {
     private let jobs: WaterfallJobs
     // The lock of the operation guards these.

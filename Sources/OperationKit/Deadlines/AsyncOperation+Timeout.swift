@@ -11,8 +11,9 @@ extension AsyncOperation {
     /// An operation that takes longer is cancelled, with an ``OperationTimeoutError`` as the reason: `didCancel()` and handlers
     /// of cancellations stop the work, and it ends with that error, which is a failure. The operation ends when its work does.
     /// Any outcome other than a cancellation that the work reports meanwhile stands, success included. An operation that has
-    /// been cancelled before, or has its outcome, is left alone, unless the block of a ``ThrowingBlockOperation`` goes on. The cancellation comes from a thread of the library, which is
-    /// there even if work blocks the cooperative pool and all threads of dispatch queues.
+    /// been cancelled before, or has its outcome, is left alone, unless the block of a ``ThrowingBlockOperation`` goes on. The
+    /// cancellation comes from a thread of the library, which is there even if work blocks the cooperative pool and all threads of
+    /// dispatch queues.
     ///
     /// The time begins right before `main()`, after everything that the operation waits for first. What a retry or a repetition requires
     /// is requested for each attempt, so that wait is inside the time. A composite counts from its own `main()`, or `prepare()`, on, also

@@ -17,12 +17,13 @@ public import Foundation
 /// | ``State-swift.enum/open`` | end immediately with ``CircuitOpenError``, until the time is over |
 /// | ``State-swift.enum/halfOpen`` | run up to a certain number, all others end with that error. If all succeed, the circuit closes; if one fails, it opens again |
 ///
-/// The outcome of an operation is that of its work, and counts once its `asyncCompletionBlock` has returned: a failure is an error whose `isCancellation` is false, so an
-/// ``OperationTimeoutError`` is one, too, and so is such an error of ``AsyncOperation/cancel(withError:)``. Cancellations do not
-/// count, nor do operations whose `main()` was not called, nor those that began before the circuit changed its state.
-/// Where a retry or a repetition requires it, each attempt counts: one that is cancelled with the whole ends for the
-/// reason of that. Give the operations a ``AsyncOperation/timeout``: one on trial that never ends keeps the circuit half
-/// open. A circuit breaker is known by the object, not by its name: keep it where all that need it find it, as in a `static let`.
+/// The outcome of an operation is that of its work, and counts once its `asyncCompletionBlock` has returned: a failure is an error whose
+/// `isCancellation` is false, so an ``OperationTimeoutError`` is one, too, and so is such an error of
+/// ``AsyncOperation/cancel(withError:)``. Cancellations do not count, nor do operations whose `main()` was not called, nor those that
+/// began before the circuit changed its state. Where a retry or a repetition requires it, each attempt counts: one that is cancelled with
+/// the whole ends for the reason of that. Give the operations a ``AsyncOperation/timeout``: one on trial that never ends keeps the
+/// circuit half open. A circuit breaker is known by the object, not by its name: keep it where all that need it find it, as in a
+/// `static let`.
 public final class CircuitBreaker: Sendable {
     /// What a circuit breaker does with operations.
     public enum State: Sendable {
