@@ -144,6 +144,24 @@ extension BlockedChildrenTests {
         #expect(workflow.error?.localizedDescription.contains("reason") == saysMore, "\(workflow)")
     }
 
+    /// Counts how often it is asked for what is inside it.
+    private struct LargeError: CustomNSError {
+        static let asked = Shared(0)
+
+        var errorUserInfo: [String: Any] {
+            Self.asked.change { $0 += 1 }
+            return [:]
+        }
+    }
+
+    @Test("An error that is passed on is known without what is inside it") func largeError() async {
+        let login = AsyncBlockOperation(name: "login") { finish in finish(LargeError()) }
+        let profile = requiring("profile", login)
+        let workflow = WorkflowOperation<Void, Void>(name: "page") { flow in try await flow.run(profile) }
+        let error = await outcome(of: CompoundOperation(operations: [login, workflow]))
+        #expect(summary(error) == ["0 login 1"] && LargeError.asked.value == 0, "\(LargeError.asked.value)")
+    }
+
     @Test("Operations on a queue are counted in the same way, and nothing private is thrown") func queue() async {
         let login = failing("login")
         let group = [requiring("profile", login)].gathered(name: "group")
