@@ -50,7 +50,7 @@ extension OperationTimeline {
     public var summary: Summary {
         let causes = TimelineCauses(self)
         let works = entries.indices.flatMap(causes.work)
-        let work = entries.indices.reduce(.zero) { $0 + causes.workTime(of: $1) }
+        let work = works.reduce(.zero) { $0 + ($1.upperBound - $1.lowerBound) }
         let wallTime = max(.zero, causes.lastEnd - causes.firstStart)
         return Summary(
             operationCount: entries.count, failedCount: causes.failedCount,
