@@ -85,7 +85,7 @@ extension TransferError {
 
     /// What Foundation says, or more where that is too little.
     private static func explanation(_ code: URLError.Code, _ words: String, _ request: URLRequest) -> String {
-        let sentence = words.hasSuffix(".") ? words : words + "."
+        let sentence = words.asSentence
         return switch code {
         case .badURL: "its URL is not valid."
         case .unsupportedURL: "its URL, or one to which it was redirected, is none of HTTP."

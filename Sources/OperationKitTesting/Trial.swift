@@ -69,8 +69,7 @@ final class Trial {
             try body()
         } catch {
             // The error says what is wrong.
-            let text = error.eventText
-            found(.isNew, "The closure threw an error: \(text)" + (text.hasSuffix(".") ? "" : "."), advice: "")
+            found(.isNew, "The closure threw an error: \(error.eventText)".asSentence, advice: "")
         }
         return record.spoilingViolationCount == count
     }

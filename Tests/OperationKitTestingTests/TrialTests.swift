@@ -43,8 +43,11 @@ struct TrialTests {
     @Test("An error of the closure is reported without the advice to make the operation there")
     func throwingClosure() async {
         struct NoServer: Error {}
+        struct SentenceError: LocalizedError { var errorDescription: String? { "There is no server." } }
         let report = await OperationContract.report { throw NoServer() }
         #expect(report.violations.map(\.description) == ["The closure threw an error: NoServer()."])
+        let other = await OperationContract.report { throw SentenceError() }
+        #expect(other.violations.map(\.description) == ["The closure threw an error: There is no server."])
     }
 
     @Test("A cancel() that waits for the work for a while is found")

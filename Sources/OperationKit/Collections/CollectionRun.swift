@@ -7,8 +7,8 @@ import Foundation
 /// compound or into a chain, be cancelled and awaited.
 ///
 /// It succeeds if no item failed, and it was not cancelled. Otherwise its error is
-/// ``CompoundOperationError/suboperationFailure(name:errors:)``, with the index of each item or batch that failed. As with compounds, `CancellationError` is no failure. Wrong
-/// options end it with their ``CoordinationError``. ``errors`` has the outcome of each item.
+/// ``CompoundOperationError/suboperationFailure(name:errors:)``, with the index of each item or batch that failed. As with compounds,
+/// `CancellationError` is no failure. Wrong options end it with their ``CoordinationError``. ``errors`` has the outcome of each item.
 ///
 /// ## Progress
 ///

@@ -161,7 +161,7 @@ extension Error {
 extension String {
     /// The text with a full stop, unless it ends with a mark of its own, which may be inside parentheses or quotation
     /// marks. Empty, if there are only spaces.
-    var asSentence: String {
+    package var asSentence: String {
         let text = trimmingCharacters(in: .whitespacesAndNewlines)
         if text.isEmpty { return text }
         let end = text.last { !")”".contains($0) }
