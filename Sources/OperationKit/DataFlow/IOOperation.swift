@@ -19,7 +19,7 @@ import Foundation
 ///    ``IOOperationError/missingInput(operation:)`` instead of calling it. `Void` needs no input.
 /// 2. Call ``finish(with:)`` for success. `finish(withError: nil)` would be a success without an output, and ends the
 ///    operation with ``IOOperationError/missingOutput(operation:)``; where the output is `Void` it is a success.
-open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, @unchecked Sendable {
+open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, OutputOperation, @unchecked Sendable {
     /// The work of those that run a closure in a task; set before the start.
     final var taskWork: TaskWork<Input, Output>?
     /// The input if none is set; set in the initializer.
@@ -225,8 +225,6 @@ public protocol OutputOperation<Output>: AsyncOperation, SendableMetatype {
     /// What the operation produced, or `nil`.
     var output: Output? { get }
 }
-
-extension IOOperation: OutputOperation {}
 
 /// `()`, as a type that is known to be `Void`. A cast would look for that at run time.
 private func void<Type>() -> Type {

@@ -10,7 +10,7 @@ public import Foundation
 /// How much is recorded is the ``level-swift.type.property`` of the process.
 public enum OperationDiagnostics {
     /// How much is recorded when an operation starts.
-    public enum Level: String, Sendable {
+    public enum Level: String, Hashable, Sendable {
         /// Nothing. Descriptions have no ages, and no operation is reported.
         case off
         /// When and where it started. Costs one small object for each operation that executes.

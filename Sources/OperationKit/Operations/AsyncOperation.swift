@@ -63,7 +63,7 @@ public import Foundation
 ///
 /// An operation that consists of others, its *children*, is a *composite*: ``CompoundOperation``, ``MacroOperation``,
 /// ``Waterfall`` and others. Every other operation is a *leaf*.
-open class AsyncOperation: Operation, @unchecked Sendable {
+open class AsyncOperation: Operation, FailableOperation, @unchecked Sendable {
     /// A block that takes the outcome of an operation: `nil` for success.
     public typealias AsyncCompletionBlock = @Sendable (_ error: (any Error)?) -> Void
 

@@ -65,7 +65,8 @@ extension Operation {
 
 /// An operation whose error can be read once it has finished.
 ///
-/// This is how a ``CompoundOperation`` learns of the failures of its children. ``AsyncOperation`` conforms; conform your own synchronous subclasses to have their errors reported too:
+/// This is how a ``CompoundOperation`` learns of the failures of its children. ``AsyncOperation`` conforms; conform your own
+/// synchronous subclasses to have their errors reported too:
 ///
 /// ```swift
 /// final class Decode: Operation, FailableOperation, @unchecked Sendable {
@@ -83,8 +84,6 @@ public protocol FailableOperation: Operation, SendableMetatype {
     /// not the library's: its `main()` may not have run at all.
     var error: (any Error)? { get }
 }
-
-extension AsyncOperation: FailableOperation {}
 
 extension Operation {
     /// The error that a finished operation ended with, or `CancellationError` if it was cancelled.

@@ -17,7 +17,7 @@ public import OperationKit
 /// ``OperationTimeline/graph``.
 public struct OperationGraph: Sendable, Equatable {
     /// How far an operation has come.
-    public enum State: String, Sendable, CaseIterable {
+    public enum State: String, Hashable, Sendable, CaseIterable {
         /// It has not started.
         case waiting
         /// It has started and not finished.

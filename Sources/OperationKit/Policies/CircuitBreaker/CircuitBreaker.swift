@@ -26,7 +26,7 @@ public import Foundation
 /// `static let`.
 public final class CircuitBreaker: Sendable {
     /// What a circuit breaker does with operations.
-    public enum State: Sendable {
+    public enum State: Hashable, Sendable {
         /// They run.
         case closed
         /// They end immediately.
