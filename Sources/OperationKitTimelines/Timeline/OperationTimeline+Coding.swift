@@ -131,26 +131,6 @@ extension OperationTimeline.Entry: Codable {
     }
 }
 
-extension OperationTimeline.Outcome {
-    /// What the outcome is called in a word.
-    var name: String {
-        switch self {
-        case .success: "success"
-        case .cancelled: "cancelled"
-        case .failed: "failed"
-        case .skipped: "skipped"
-        }
-    }
-
-    /// The description of the error, if there is one.
-    var error: String? {
-        switch self {
-        case .failed(let error), .skipped(let error): error
-        default: nil
-        }
-    }
-}
-
 // Times are whole nanoseconds in the format. The code that the compiler writes for waits and attempts calls these, too.
 
 extension KeyedDecodingContainer {

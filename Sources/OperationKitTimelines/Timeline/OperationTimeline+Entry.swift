@@ -204,6 +204,26 @@ extension OperationTimeline.Entry {
     }
 }
 
+extension OperationTimeline.Outcome {
+    /// What the outcome is called in a word.
+    var name: String {
+        switch self {
+        case .success: "success"
+        case .cancelled: "cancelled"
+        case .failed: "failed"
+        case .skipped: "skipped"
+        }
+    }
+
+    /// The description of the error, if there is one.
+    var error: String? {
+        switch self {
+        case .failed(let error), .skipped(let error): error
+        default: nil
+        }
+    }
+}
+
 extension Duration {
     /// The latest time of a timeline: 73 years.
     static let latest = Duration.nanoseconds(Int64(1) << 61)
