@@ -5,11 +5,10 @@ extension Operation {
     /// Makes sure that the queue to which the operation was just added knows whether it is ready.
     ///
     /// On Linux, a queue remembers `isReady` when an operation is added. If a dependency finishes at that moment, the
-    /// queue may overwrite the newer answer with the older one, and never start the operation. The second call is for a
-    /// dependency that finishes during the first one.
+    /// queue may overwrite the newer answer with the older one, and never start the operation. A dependency that finishes later
+    /// tells the queue.
     func announceReadiness() {
         #if !canImport(ObjectiveC)
-        didChangeValue(forKey: "isReady")
         if isReady { didChangeValue(forKey: "isReady") }
         #endif
     }
@@ -43,7 +42,7 @@ extension QualityOfService {
 ///
 /// An operation holds its dependencies for good, so the end of a chain holds all of it. Foundation would free a chain
 /// recursively, and overflow the stack: that of a worker thread at a fraction of what the main thread's can bear. So would composites
-/// that hold others, at any depth.
+/// that hold others, at any depth. Those that only a closure of the user's holds are freed by nested calls.
 ///
 /// On Apple platforms only composites are: subclasses of `NSObject` count references as Objective-C does, so
 /// `isKnownUniquelyReferenced` is always false, and `AsyncOperation` has no `deinit`. How a chain is freed is up to `NSOperation`

@@ -62,7 +62,8 @@ extension OperationQueue {
         _ elements: Elements, limit: Int?, stopsAtFirstError: Bool,
         _ transform: @escaping @Sendable (Elements.Element) async throws -> Output
     ) async throws -> [Result<Output, any Error>] where Elements.Element: Sendable {
-        let limit = limit ?? mapLimit
+        let ownLimit = maxConcurrentOperationCount
+        let limit = limit ?? (ownLimit < 0 ? ProcessInfo.processInfo.activeProcessorCount : max(ownLimit, 1))
         if limit < 1 { throw OperationQueueError.invalidLimit(queue: displayName, limit: limit) }
         var iterator = elements.makeIterator()
         // In the order of the elements, in whatever order they end. `nil` for those that have not ended.
@@ -92,10 +93,5 @@ extension OperationQueue {
         }
         if let firstError { throw firstError }
         return results.compactMap(\.self)
-    }
-
-    private var mapLimit: Int {
-        maxConcurrentOperationCount == OperationQueue.defaultMaxConcurrentOperationCount
-            ? ProcessInfo.processInfo.activeProcessorCount : max(maxConcurrentOperationCount, 1)
     }
 }

@@ -3,18 +3,23 @@ import OperationKitTestSupport
 @testable import OperationKit
 
 @Suite("OperationQueue.run", .hangGuard) struct RunTests {
-    @Test("A dependency may finish while the queue asks whether the operation is ready")
-    func aDependencyThatFinishesDuringTheAdditionIsNoticed() async throws {
-        let (dependency, isFirst) = (ScriptedOperation.idle(), Shared(true))
-        let operation = AskedOperation(isReady: { _, isReady in
+    @Test("A dependency may finish while the queue asks whether the operation is ready", arguments: [true, false])
+    func aDependencyThatFinishesDuringTheAdditionIsNoticed(isAwaited: Bool) async throws {
+        let (queue, dependency, isFirst) = (OperationQueue(), ScriptedOperation.idle(), Shared(true))
+        let answer = { @Sendable (isReady: Bool) in
             // After the answer was found, before it is known.
             if dependency.isExecuting, !isReady, isFirst.change({ exchange(&$0, with: false) }) { dependency.finish() }
             return isReady
-        })
-        operation.addDependency(dependency)
+        }
+        let (stock, ours) = (AskedOperation { answer($1) }, AskedAsyncOperation { answer($1) })
+        (isAwaited ? stock : ours).addDependency(dependency)
         dependency.start()
-        try await OperationQueue().run(operation)
-        #expect(operation.isFinished)
+        if isAwaited {
+            try await queue.run(stock)
+        } else {
+            queue.addOperation(ours)
+            try await ours.finished()
+        }
     }
 
     @Test("One of another class that ends when it is cancelled is not added after its end", arguments: [true, false])

@@ -117,8 +117,9 @@ extension ReadinessStateMachine {
     }
 
     private mutating func becomeReadyIfDue(_ slot: Int) {
-        guard isStarted, case .waiting = table.records[slot].phase else { return }
-        guard table.records[slot].open == 0 || cancellation == .complete || waitsForNothing(slot) else { return }
+        guard isStarted, case .waiting = table.records[slot].phase,
+            table.records[slot].open == 0 || cancellation == .complete || waitsForNothing(slot)
+        else { return }
         becomeReady(slot)
     }
 
