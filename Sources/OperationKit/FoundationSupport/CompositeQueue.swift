@@ -20,6 +20,8 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
     private static let creation = Locked(false)
     /// The queue for the guests. Created when it is needed.
     private var guests: OperationQueue?
+    /// Whether it has never had a quality of service of its own: on Linux, it keeps the one with which it starts its first operation.
+    private var isReusable = true
 
     private var guestQueue: OperationQueue {
         CompositeQueue.creation.withLock { _ in
@@ -60,7 +62,7 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
     /// refers to it, code that has kept `OperationQueue.current` for one. On Apple platforms that can't be known.
     func retire() {
         #if !canImport(ObjectiveC)
-        guard type(of: self) == CompositeQueue.self, super.qualityOfService == .default else { return }
+        guard type(of: self) == CompositeQueue.self, isReusable else { return }
         _ = CompositeQueue.retired.withLock { retired in
             retired.append(self)
             return retired.count > CompositeQueue.mostRetired ? retired.removeFirst() : nil
@@ -89,7 +91,10 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
     /// The quality of service with which children start.
     final var childQualityOfService: QualityOfService {
         get { super.qualityOfService }
-        set { super.qualityOfService = newValue }
+        set {
+            super.qualityOfService = newValue
+            isReusable = false
+        }
     }
 
     // MARK: - For others

@@ -78,6 +78,15 @@ import OperationKitTestSupport
         #expect(others.allSatisfy { !$0.isSuspended })
     }
 
+    @Test("A queue that had a quality of service of its own is not that of another compound") func usedQueue() {
+        var queue: CompositeQueue? = CompositeQueue()
+        weak let reference = queue
+        for quality in [QualityOfService.background, .default] { queue?.childQualityOfService = quality }
+        queue?.retire()
+        queue = nil
+        #expect(reference == nil)
+    }
+
     @Test("What a child adds to its queue, also a barrier, runs on the queue it has set") func added() async throws {
         let (log, key, target) = (EventLog(), DispatchSpecificKey<Bool>(), DispatchQueue(label: "target"))
         target.setSpecific(key: key, value: true)
