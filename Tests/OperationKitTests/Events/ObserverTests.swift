@@ -236,6 +236,17 @@ import OperationKitTestSupport
         #expect(await read(others) == ["“work” started", "“work” runs", "“work” finished"])
     }
 
+    @Test("After a sequence that nobody reads, the next event is the last one that is kept for it") func unread() {
+        let operation = ScriptedOperation.idle("work")
+        let events = operation.events
+        _ = operation.events
+        #expect(operation.withState { $0.eventQueue?.observers.count } == 2)
+        operation.start()
+        #expect(operation.withState { $0.eventQueue?.observers.count } == 1)
+        operation.finish()
+        withExtendedLifetime(events) {}
+    }
+
     @Test("A sequence keeps no operation alive, and one after the end is empty") func notKept() async throws {
         let tracker = LeakTracker()
         var events: OperationEvents

@@ -16,7 +16,8 @@
 ///
 /// Events are kept until they are read. If there are too many, the oldest are dropped, never the last one, and
 /// ``OperationEvent/droppedCount`` of the next one that is read says how many. The sequence may be iterated once. To read
-/// the events in several places, get a sequence for each. Cancelling the task that reads ends the sequence.
+/// the events in several places, get a sequence for each. Cancelling the task that reads ends the sequence, after the events that
+/// are kept.
 ///
 /// The sequence keeps the operation alive only as long as events of it are delivered.
 public struct OperationEvents: AsyncSequence, Sendable {
@@ -35,16 +36,9 @@ public struct OperationEvents: AsyncSequence, Sendable {
             limit > 0,
             "OperationKit: a buffer for the events of “\(operation.displayName)” needs room for one, not for \(limit)")
         let (stream, continuation) = Stream.makeStream(bufferingPolicy: .bufferingNewest(limit))
-        let buffer = EventBuffer(operation.observationID, continuation)
         self.stream = stream
         // The release of the buffer ends the sequence, which is now for an operation that has finished.
-        if operation.add(buffer) {
-            continuation.onTermination = { [weak operation, weak buffer] reason in
-                // Not inside the call, which may come from the end of the operation, or with a lock of the runtime's held.
-                guard case .cancelled = reason, let operation, let buffer else { return }
-                DedicatedThreads.callbacks.performAsync { operation.removeObserver(buffer) }
-            }
-        }
+        operation.addObserver(EventBuffer(operation, continuation))
     }
 
     /// Returns the iterator. Iterate the sequence once.
@@ -59,7 +53,7 @@ public struct OperationEvents: AsyncSequence, Sendable {
 
         /// Returns the next event, and waits for it.
         ///
-        /// - Returns: The event; `nil` after the end of the operation, or if the task is cancelled.
+        /// - Returns: The event; `nil` after the end of the operation, or after what is kept if the task is cancelled.
         public mutating func next() async -> OperationEvent? {
             guard case (let number, var event)? = await events.next() else { return nil }
             event.droppedCount = number - exchange(&nextNumber, with: number + 1)
@@ -88,13 +82,15 @@ extension AsyncOperation {
 /// Passes the events on.
 private final class EventBuffer: OperationObserver {
     private let operation: OperationID
+    private let reference: WeakReference<AsyncOperation>
     private let continuation: OperationEvents.Stream.Continuation
     /// Events that have not been added, the number of the next one, and whether a thread is adding some. Only one does, so that the end
     /// is the last one.
     private let waiting = Locked((events: [OperationEvents.Stream.Element](), nextNumber: 0, isBeingEmptied: false))
 
-    init(_ operation: OperationID, _ continuation: OperationEvents.Stream.Continuation) {
-        self.operation = operation
+    init(_ operation: AsyncOperation, _ continuation: OperationEvents.Stream.Continuation) {
+        self.operation = operation.observationID
+        reference = WeakReference(operation)
         self.continuation = continuation
     }
 
@@ -116,7 +112,8 @@ private final class EventBuffer: OperationObserver {
             }
             isNext = !events.isEmpty
             for entry in events {
-                continuation.yield(entry)
+                // Nobody reads any more. That is seen here: the end of the reading may come with a lock of the runtime's held.
+                if case .terminated = continuation.yield(entry) { reference.object?.removeObserver(self) }
                 // Nothing is added after that. The release would end the sequence, too, but later.
                 if entry.event.operation == self.operation, case .finished = entry.event.kind { continuation.finish() }
             }
