@@ -128,6 +128,30 @@ import OperationKitTestSupport
         #expect(stalls.names.isEmpty)
     }
 
+    @Test("A workflow that runs operations of other classes is not reported, however long it executes") func foreign()
+        async throws
+    {
+        let blocks = (0..<4).map { _ in (hasBegun: Gate(), mayEnd: Gate()) }
+        let workflow = stalls.start(
+            WorkflowOperation { flow in
+                for (hasBegun, mayEnd) in blocks {
+                    try await flow.run(
+                        BlockOperation {
+                            hasBegun.open()
+                            mayEnd.pass(within: .seconds(60))
+                        })
+                }
+            })
+        for (hasBegun, mayEnd) in blocks {
+            await hasBegun.opened()
+            await stalls.clock.sleepers()
+            stalls.clock.advance(by: .seconds(20))
+            mayEnd.open()
+        }
+        try await workflow.finished()
+        #expect(stalls.names.isEmpty)
+    }
+
     @Test("A composite in which nothing executes any more is reported, with the reason") func idle() async throws {
         let first = ScriptedOperation.idle("first")
         let second = ScriptedOperation("second")

@@ -134,6 +134,10 @@ import OperationKitTestSupport
         let gathered = [IOBlockOperation<Void, Int> { _ in 1 }].gathered(maxConcurrentOperationCount: 3)
         await run(gathered)
         #expect(try entry(gathered).limit == 3 && entry(child).limit == nil)
+        let changed = CompoundOperation(maxConcurrentOperationCount: 1)
+        try changed.addOperation { [unowned changed] in changed.maxConcurrentOperationCount = 4 }
+        await run(changed)
+        #expect(try entry(changed).limit == 4)
     }
 
     @Test("The number of retries, of waits and of dependencies that are kept has a bound, and the length of texts")

@@ -105,8 +105,10 @@ extension AsyncOperation {
     /// What the operation does, as in its `debugDescription`, without times.
     package var activityInMessages: String { status(at: nil).text }
 
-    /// How far its children have come, in words that change when one ends, also if it has no weight.
-    package var childrenProgress: String { children?.progressDescription ?? "\(children?.fraction ?? 0)" }
+    /// How far its children have come, in a text that changes when one ends, also if it has no weight.
+    package var childrenProgress: String {
+        "\((children as? ChildScheduler)?.count.finished ?? 0) \(children?.fraction ?? 0)"
+    }
 
     /// Whether it consists of operations, and not of closures.
     package var consistsOfOperations: Bool { children is ChildScheduler }

@@ -75,6 +75,7 @@ struct ObservedFacts {
     init(of operation: AsyncOperation, at kind: OperationEvent.Kind) {
         type = Swift.type(of: operation)
         isComposite = operation.consistsOfOperations
+        limit = operation.childLimit
         // The steps of a macro move to another one that continues it, and what happens later may be seen first.
         parent = operation.enclosingComposite?.observationID
         if case .added(let composite, _) = kind { parent = composite }
@@ -83,7 +84,6 @@ struct ObservedFacts {
             dependencies = operation.observedDependencies
         case .running:
             resources = operation.leasedResourceNames
-            limit = operation.childLimit
         case .retrying(_, let error, _): self.error = error.eventText
         case .finished(let error): outcome = error.map { .init($0, hasRun: operation.hasReachedMain) }
         case .waiting: break
@@ -211,6 +211,8 @@ private struct TimelineRow: Sendable {
     /// Records an event. The first addition counts.
     mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
         isComposite = facts.isComposite
+        // It may be changed at any time, in `prepare()` for example.
+        if let limit = facts.limit { details.limit = limit }
         // A request with a bound input is given its name late.
         name = event.name.shortened
         parent = facts.parent ?? parent
@@ -225,8 +227,7 @@ private struct TimelineRow: Sendable {
             endWait(at: time)
             // Later ones come after a sleep.
             if running == Self.never { running = time }
-            if facts.limit == nil, facts.resources.isEmpty { return }
-            (details.limit, details.resources) = (facts.limit, facts.resources.map(\.shortened))
+            if !facts.resources.isEmpty { details.resources = facts.resources.map(\.shortened) }
         case .cancelled: details.cancelled = time
         case .retrying(let attempt, _, let delay):
             if details.retries.count < Self.mostDetails {
