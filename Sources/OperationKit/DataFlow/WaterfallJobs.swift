@@ -115,7 +115,7 @@ extension WaterfallJobs {
         var value = input
         while true {
             if children.cancelsNewChildren { throw CancellationError() }
-            if children.isSuspended { return .suspended(value) }
+            if children.isSuspended, state.withLock({ !$0.jobs.isEmpty }) { return .suspended(value) }
             guard let job = nextJob() else { return .done(value) }
             switch try job.job(value) {
             case .value(let next):

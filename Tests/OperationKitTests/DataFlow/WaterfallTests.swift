@@ -252,6 +252,22 @@ import OperationKitTestSupport
         #expect(try await waterfall.value == 2)
     }
 
+    @Test("A waterfall that is suspended when no job is left ends", arguments: [0, 1])
+    func suspendedAtTheEnd(count: Int) async throws {
+        let holder = Shared<Waterfall<Int, Int>?>(nil)
+        let jobs = (0..<count).reduce(Waterfall<Int, Int>()) { jobs, _ in
+            jobs.then { value in
+                holder.value?.suspend()
+                return value
+            }
+        }
+        let waterfall = jobs.with(input: 1)
+        if count == 0 { waterfall.suspend() } else { holder.value = waterfall }
+        waterfall.start()
+        #expect(try await waterfall.value == 1)
+        holder.value = nil
+    }
+
     @Test("Cancelling a suspended waterfall ends it without calling a job") func cancelledWhileSuspended() async {
         let log = EventLog()
         let waterfall = Waterfall<Int, Int>().then { _ in log.add("job") }.with(input: 1)
