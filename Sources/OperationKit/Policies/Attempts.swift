@@ -57,8 +57,8 @@ final class Attempts: ChildDescriber {
             throw error
         }
         if let operation = operation as? IOOperation<Input, Output>, operation.input == nil { operation.input = input }
-        operation.inheritClock(of: composite)
-        if let request = composite.requestOfAttempts { operation.require(request, asAttemptOf: composite) }
+        operation.inherit(from: composite)
+        if let request = composite.requestOfAttempts { operation.require(request) }
         if operation.name == nil {
             // The end of a long name is enough: names that are made of names do not grow with the nesting.
             let name = composite.displayName
@@ -161,14 +161,15 @@ extension AsyncOperation {
         passesRequestToChildren ? resourceLease?.request : nil
     }
 
-    /// Adds what each attempt of another operation requires. This one, which has not started, waits as that would.
-    func require(_ request: ResourceRequest, asAttemptOf operation: AsyncOperation) {
+    /// Adds what each attempt of another operation requires.
+    func require(_ request: ResourceRequest) {
         changeRequest(named: "of an attempt") { $0.add(request) }
-        if queuePriority == .normal { queuePriority = operation.queuePriority }
     }
 
-    /// Takes the clock of the operation whose attempt this one is, unless it has its own.
-    func inheritClock(of operation: AsyncOperation) {
+    /// Takes the clock and the priority of the operation whose attempt this one is, unless it has its own, so that it waits as that
+    /// would.
+    func inherit(from operation: AsyncOperation) {
+        if queuePriority == .normal { queuePriority = operation.queuePriority }
         if operation.withState({ $0.gates?.clock != nil }), withState({ $0.gates?.clock == nil }) {
             clock = operation.clock
         }
@@ -190,8 +191,8 @@ extension ResourceRequest {
             continuation.withLock { $0.take() }?.resume(returning: finish)
         }
         lease.hideFromObservers()
-        lease.require(self, asAttemptOf: operation)
-        lease.inheritClock(of: operation)
+        lease.require(self)
+        lease.inherit(from: operation)
         operation.setHelper(lease)
         // Not before it has left its lines: the operation may end now.
         FinishObserver(lease) { [weak operation] in

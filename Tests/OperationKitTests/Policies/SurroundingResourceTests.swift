@@ -191,6 +191,24 @@ extension EventLog {
         normal.finish()
     }
 
+    @Test("An attempt waits with the priority of the whole for what only it requires") func ownRequest() async throws {
+        let (holder, normal) = (log.held("holder", database), log.held("normal", database))
+        for operation in [holder, normal] { operation.start() }
+        let urgent = RetryOperation(RetryPolicy(maximumAttempts: 1)) { [log, database] _ in
+            let attempt = ThrowingBlockOperation { log.add("urgent") }
+            attempt.require(database)
+            return attempt
+        }
+        urgent.queuePriority = .high
+        urgent.start()
+        await eventually("does not wait") { database.waitingCount == 2 }
+        holder.finish()
+        try await urgent.finished()
+        await log.begun("normal")
+        #expect(log.events == ["holder", "urgent", "normal"])
+        normal.finish()
+    }
+
     @Test("What a retry requires, each attempt requires, and nothing in between", arguments: [Kind.retry, .closure])
     func retry(kind: Kind) async throws {
         let (clock, log, count) = (ManualClock(), log, Shared(0))

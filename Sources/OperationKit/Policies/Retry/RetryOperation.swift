@@ -114,7 +114,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// How many attempts have begun.
     ///
     /// May be read on any thread, at any time.
-    public var attemptCount: Int { scheduler.count }
+    public var attemptCount: Int { attempts.last?.number ?? 0 }
 
     /// Does nothing: `start()` begins the first attempt.
     public override func main(input: Input) {}
