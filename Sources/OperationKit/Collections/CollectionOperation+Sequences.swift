@@ -17,9 +17,9 @@ extension CollectionOperation {
     /// ``retryPolicy``, the sequence is read in the task of the caller, on its actor.
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
-    /// in flight have ended. These are cancelled if their method is `async`. Nothing is thrown if it was known
-    /// that the sequence has no item for another batch, or a failure has ended the run. What was read of a batch by then is neither
-    /// performed nor reported.
+    /// in flight have ended, and the sequence has given an item that it was asked for. These are cancelled if their method is `async`.
+    /// Nothing is thrown if a failure has ended the run, or the sequence was asked for another batch before, and had no item for one.
+    /// What was read of a batch by then is neither performed nor reported.
     ///
     /// Where the method has a completion, and there is no ``retryPolicy``, an item that has ended is released before another one is
     /// read in its place, and before the run ends: by the thread that reported its success, if that came after the method had
@@ -57,8 +57,9 @@ extension CollectionOperation {
     /// method is called, even if the type has its own `performOperation(on:completion:)`.
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
-    /// in flight have ended. These are cancelled if their method is `async`. Nothing is thrown if the end of the sequence was
-    /// known. What was read of a batch by then is neither performed nor reported.
+    /// in flight have ended, and the sequence has given an item that it was asked for. These are cancelled if their method is `async`.
+    /// Nothing is thrown if the sequence was asked for another batch before, and had no item for one. What was read of a batch by then is
+    /// neither performed nor reported.
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.

@@ -153,7 +153,7 @@ public protocol ParallelBatchOperation<CollectionType>: BatchOperation, ManagedC
 public protocol SequentialBatchOperation<CollectionType>: BatchOperation, ManagedCollectionOperation {}
 
 extension BatchOperation {
-    /// Each item of a failed batch with the error of the batch.
+    /// Each item of a failed batch with the error of the batch. The ``batchSize`` has to be the one that the run had.
     public func failures(
         in collection: [CollectionType], errors: [(any Error)?]
     ) -> [CollectionFailure<CollectionType>] {

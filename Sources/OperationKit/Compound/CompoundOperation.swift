@@ -184,7 +184,8 @@ extension CompoundOperation {
     /// `OperationQueue.defaultMaxConcurrentOperationCount` for as many as the system likes.
     ///
     /// May change at any time. Children that run are not stopped by a lower limit. An asynchronous child counts until
-    /// it has finished.
+    /// it has finished. On Linux, where children of other classes run without a limit, those that were ready begin nevertheless, as on a
+    /// queue of Foundation's.
     public final var maxConcurrentOperationCount: Int {
         get { scheduler.limit }
         set {
@@ -194,6 +195,7 @@ extension CompoundOperation {
     }
 
     /// Whether children are kept from starting. Those that run go on. One that another thread is just starting may still begin.
+    /// On Linux, so may all ready children of other classes, if they run without a limit, as on a queue of Foundation's.
     ///
     /// May change at any time. A suspended compound that is cancelled ends nevertheless.
     public final var isSuspended: Bool {

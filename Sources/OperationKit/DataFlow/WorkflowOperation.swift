@@ -38,9 +38,9 @@ public import Foundation
 /// | `finish(with:)` or `finish(withError:)` is called on it | with that outcome; the children and the task of the body are cancelled |
 ///
 /// The body runs in one task, which may begin on the thread that starts the workflow, and goes on on threads of the library or of the
-/// private queue. It may suspend, but must not block. In it, `Task.isCancelled` says whether the workflow is cancelled; a body that cancels
-/// its own task cancels the workflow. It is called once, not if the workflow is cancelled before its `main()`, and is released when it
-/// returns. It does not see task-local values: `run(name:_:)` of `OperationQueue` keeps them.
+/// private queue. It may suspend, but must not block. In it, `Task.isCancelled` says whether the workflow is cancelled; a body that
+/// cancels its own task cancels the workflow when it returns. It is called once, not if the workflow is cancelled before its `main()`,
+/// and is released when it returns. It does not see task-local values: `run(name:_:)` of `OperationQueue` keeps them.
 ///
 /// The ``AsyncOperation/progress`` is 0 until the end, apart from the shares that `run` is given.
 public final class WorkflowOperation<Input: Sendable, Output: Sendable>: IOOperation<Input, Output>,
@@ -188,7 +188,7 @@ public struct Workflow: Sendable {
     ///
     /// - Parameter duration: The time.
     /// - Throws: `CancellationError` immediately, when the task that calls it is cancelled, as that of the body is with the workflow, and
-    ///   once the body has returned.
+    ///   if the body has returned before the call.
     public func sleep(for duration: Duration) async throws {
         guard let body = children.body, let workflow = children.operation, !body.hasEnded else {
             throw CancellationError()

@@ -219,7 +219,7 @@ final class LibraryExecutor: TaskExecutor {
 /// Starts a task of the library: a gate, the body of a composite, or the sleep of a timer.
 ///
 /// It inherits nothing from the caller, task-locals included. It goes on while other tasks block the cooperative pool, where the
-/// system has task executors (from macOS 15 and iOS 18 on, and on Linux). Code of users does not run in it directly: synchronous
+/// system has task executors (from macOS 15 and iOS 18 on, and on Linux). Of users' code only the `sleep` of a clock runs in it: synchronous
 /// closures are called by ``runUserClosure(isOnLibraryThread:_:)``, asynchronous ones by ``runUserTask(_:)``.
 ///
 /// - Parameters:

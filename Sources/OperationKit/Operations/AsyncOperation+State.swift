@@ -120,7 +120,7 @@ struct FinishObservers {
     /// Removes all observers.
     ///
     /// - Returns: The observers, in the order of their addition, and tasks after all others: when a task goes on, a composite has
-    ///   counted the end, for example.
+    ///   counted the end, for example, unless the operation ended in its `start()`.
     mutating func removeAll() -> [any FinishObserving] {
         let earliest = first.take().map { [$0] } ?? []
         guard let others = others.take() else { return earliest }
