@@ -58,8 +58,8 @@ extension CollectionOperation {
     ///
     /// Cancelling the task cancels the run: no further item is taken, and `CancellationError` is thrown after the items
     /// in flight have ended, and the sequence has given an item that it was asked for. These are cancelled if their method is `async`.
-    /// Nothing is thrown if the sequence was asked for another batch before, and had no item for one. What was read of a batch by then is
-    /// neither performed nor reported.
+    /// Nothing is thrown if a failure has ended the run, or the sequence was asked for another batch before, and had no item for one.
+    /// What was read of a batch by then is neither performed nor reported.
     ///
     /// - Parameters:
     ///   - sequence: The items. It is read in the task of the caller, one item at a time.

@@ -93,7 +93,7 @@ class CompositeQueue: PrivateQueue, @unchecked Sendable {
         get { super.qualityOfService }
         set {
             super.qualityOfService = newValue
-            isReusable = false
+            CompositeQueue.creation.withLock { _ in isReusable = false }
         }
     }
 

@@ -87,7 +87,8 @@ extension OperationQueue {
     /// waited for.
     ///
     /// Suspension and limit of the queue are respected: on a suspended queue the wait ends after it was resumed. An operation of the
-    /// queue, such as one with a closure of ``run(name:_:)``, would wait for itself. How the operations ended does not matter. Foundation may list them in `operations` for a moment longer.
+    /// queue, such as one with a closure of ``run(name:_:)``, would wait for itself. How the operations ended does not matter.
+    /// Foundation may list them in `operations` for a moment longer.
     ///
     /// Complexity: linear in the number of operations, all of which are held until the last one has finished.
     ///

@@ -212,7 +212,7 @@ private struct TimelineRow: Sendable {
     mutating func record(_ event: OperationEvent, _ facts: ObservedFacts, at time: Time) {
         isComposite = facts.isComposite
         // It may be changed at any time, in `prepare()` for example.
-        if let limit = facts.limit { details.limit = limit }
+        if details.limit != facts.limit { details.limit = facts.limit }
         // A request with a bound input is given its name late.
         name = event.name.shortened
         parent = facts.parent ?? parent

@@ -36,7 +36,7 @@ extension OperationTimeline {
         public var resources: [String]
         /// Whether it consists of other operations: what its closures do themselves does not count as work.
         public var isComposite: Bool
-        /// How many of its children could run at the same time, if that was limited.
+        /// How many of its children could run at the same time, if that was limited, as it was at its last event.
         public var limit: Int?
 
         /// Creates an entry.

@@ -96,18 +96,12 @@ extension AsyncOperation {
     ///
     /// - Parameter observer: The observer. It is not added twice.
     public final func addObserver(_ observer: any OperationObserver) {
-        _ = add(observer)
-    }
-
-    /// - Returns: Whether the operation has not finished, so that the observer is added.
-    func add(_ observer: any OperationObserver) -> Bool {
         let registration = ObserverRegistration(observer, isOuter: isComposite)
-        defer { registration.added() }
-        return withState { state in
-            if state.lifecycle.isFinished || state.isHidden { return false }
-            state.requiredEventQueue().observers.add(registration)
-            return true
+        withState {
+            if $0.lifecycle.isFinished || $0.isHidden { return }
+            $0.requiredEventQueue().observers.add(registration)
         }
+        registration.added()
     }
 
     /// Removes an observer that was added to this operation. Nothing happens if it was not.

@@ -36,9 +36,18 @@ public struct OperationEvents: AsyncSequence, Sendable {
             limit > 0,
             "OperationKit: a buffer for the events of “\(operation.displayName)” needs room for one, not for \(limit)")
         let (stream, continuation) = Stream.makeStream(bufferingPolicy: .bufferingNewest(limit))
+        let buffer = EventBuffer(operation, continuation)
         self.stream = stream
         // The release of the buffer ends the sequence, which is now for an operation that has finished.
-        operation.addObserver(EventBuffer(operation, continuation))
+        operation.addObserver(buffer)
+        let reference = Reference(WeakReference(buffer))
+        continuation.onTermination = { _ in
+            // Not inside the call, which may come from the end of the operation, or with a lock of the runtime's held. Nothing is
+            // looked up there: what it returned could be the last reference.
+            DedicatedThreads.callbacks.performAsync {
+                if let buffer = reference.value.object { buffer.reference.object?.removeObserver(buffer) }
+            }
+        }
     }
 
     /// Returns the iterator. Iterate the sequence once.
@@ -82,7 +91,7 @@ extension AsyncOperation {
 /// Passes the events on.
 private final class EventBuffer: OperationObserver {
     private let operation: OperationID
-    private let reference: WeakReference<AsyncOperation>
+    let reference: WeakReference<AsyncOperation>
     private let continuation: OperationEvents.Stream.Continuation
     /// Events that have not been added, the number of the next one, and whether a thread is adding some. Only one does, so that the end
     /// is the last one.
@@ -112,8 +121,7 @@ private final class EventBuffer: OperationObserver {
             }
             isNext = !events.isEmpty
             for entry in events {
-                // Nobody reads any more. That is seen here: the end of the reading may come with a lock of the runtime's held.
-                if case .terminated = continuation.yield(entry) { reference.object?.removeObserver(self) }
+                continuation.yield(entry)
                 // Nothing is added after that. The release would end the sequence, too, but later.
                 if entry.event.operation == self.operation, case .finished = entry.event.kind { continuation.finish() }
             }
