@@ -39,8 +39,7 @@ struct OperationContractTests {
         await report(expected, make).violations.map(\.rule)
     }
 
-    @Test("A closure that is the work of an operation may block")
-    func blocks() async {
+    @Test("A closure that is the work of an operation may block") func blocks() async {
         let makers: [@Sendable () -> Operation] = [
             { ThrowingBlockOperation { usleep(110_000) } },
             { IOBlockOperation<Void, Int> { _ in Int(usleep(110_000)) } }, { BlockOperation { usleep(110_000) } },
@@ -51,8 +50,7 @@ struct OperationContractTests {
         }
     }
 
-    @Test("A class that breaks a rule is found, and of no other rule")
-    func brokenClasses() async {
+    @Test("A class that breaks a rule is found, and of no other rule") func brokenClasses() async {
         let cases: [(OperationContract.Rule, @Sendable () -> Operation)] = [
             (.doesNotBlock, { Blocking() }), (.finishes, { NeverFinishing() }),
             (.doesNotBlock, { AsyncBlockOperation { _ in DispatchSemaphore(value: 0).wait() } }),
@@ -81,8 +79,7 @@ struct OperationContractTests {
         }
     }
 
-    @Test("One operation of many that never ends is found, whichever it is")
-    func oneEndless() async {
+    @Test("One operation of many that never ends is found, whichever it is") func oneEndless() async {
         // The first one of a situation, or its only one, which comes later on a busy machine.
         await inTurns(TestExtent.choose([3, 4, 6, 7, 12, 13] + Array(18...24), long: Array(3...24))) { number in
             let (count, isStarted) = (Shared(0), Shared(false))
@@ -98,8 +95,7 @@ struct OperationContractTests {
         }
     }
 
-    @Test("A stock operation that depends on another one is tried like any other")
-    func dependentOperations() async {
+    @Test("A stock operation that depends on another one is tried like any other") func dependentOperations() async {
         let report = await OperationContract.report(within: .seconds(20), rounds: 16) {
             let (first, second) = (ForeignOperation(), BlockOperation {})
             DispatchQueue.global().asyncAfter(deadline: .now() + 0.002) { first.start() }
@@ -199,8 +195,7 @@ struct OperationContractTests {
         }
     }
 
-    @Test("The same operation made twice is found, and one that was started or cancelled before")
-    func notNew() async {
+    @Test("The same operation made twice is found, and one that was started or cancelled before") func notNew() async {
         let operation = ForeignOperation()
         #expect(await rules([.isNew]) { operation } == [.isNew])
         for spoil: @Sendable (ForeignOperation) -> Void in [{ $0.start() }, { $0.cancel() }, { $0.finish() }] {
@@ -276,9 +271,13 @@ struct OperationContractTests {
             ([.survivesRaces, .movesForward], { BlogOperationRacing() }),
         ]
         await inTurns(cases) { rules, make in
-            let report = await OperationContract.report(within: Self.limit, rounds: 64, make)
-            // A race of such a class may break other rules, too.
-            #expect(report.violations.contains { rules.contains($0.rule) }, "\(type(of: make())): \(report)")
+            // A race of such a class may break other rules, too, and a busy machine any if the limit is short.
+            for limit in [Self.limit, .seconds(2), .seconds(20)] {
+                let report = await OperationContract.report(within: limit, rounds: 64, make)
+                let isFound = report.violations.contains { rules.contains($0.rule) }
+                if isFound { break }
+                #expect(limit < .seconds(20), "\(type(of: make())): \(report)")
+            }
         }
     }
 
