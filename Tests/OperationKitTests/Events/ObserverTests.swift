@@ -236,7 +236,7 @@ import OperationKitTestSupport
         #expect(await read(others) == ["“work” started", "“work” runs", "“work” finished"])
     }
 
-    @Test("No event is kept for a sequence that nobody reads any more") func unread() async {
+    @Test("No event is kept for a sequence once its reader is gone") func unread() async {
         let operation = ScriptedOperation.idle("work")
         let events = operation.events
         _ = operation.events

@@ -91,6 +91,7 @@ extension AsyncOperation {
 /// Passes the events on.
 private final class EventBuffer: OperationObserver {
     private let operation: OperationID
+    /// The operation that it observes, to be left when the reader is gone.
     let reference: WeakReference<AsyncOperation>
     private let continuation: OperationEvents.Stream.Continuation
     /// Events that have not been added, the number of the next one, and whether a thread is adding some. Only one does, so that the end
