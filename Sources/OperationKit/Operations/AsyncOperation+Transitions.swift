@@ -1,4 +1,4 @@
-import Foundation
+public import Foundation
 
 // How an operation moves from state to state: ``Lifecycle`` decides, and what it decides is done here, without the lock. What an
 // operation holds of what it requires is released with the lock held: nothing is called there.
@@ -63,21 +63,6 @@ extension AsyncOperation {
                 complete(&list)
             }
         }
-    }
-
-    /// Tells observers that `main()` is about to be called, or the children are about to start.
-    ///
-    /// - Parameter hasGates: Whether the operation has gates, all of which it has passed. If that is not so, nothing is done.
-    /// - Returns: Whether that is so, and observers may have been told.
-    @discardableResult
-    func announceMain(hasGates: Bool) -> Bool {
-        guard ObserverList.isObserving, startProblem == nil else { return false }
-        let (isNext, event) = withObservers {
-            let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
-            return (isNext, isNext ? $0.note(.running, $1) : nil)
-        }
-        send(event)
-        return isNext
     }
 
     /// Delivers the outcome, then announces the end. Happens once, on the thread that ended the operation.
@@ -178,6 +163,20 @@ extension AsyncOperation {
     /// Cancels the operation, together with others. Cancelling what is inside of it is left to the list.
     func cancel(_ list: inout Trampoline) {
         perform(withState { $0.lifecycle.cancelled(reason: nil) }, &list)
+    }
+}
+
+extension OperationQueue {
+    /// Adds an operation, which may depend on others that end meanwhile.
+    ///
+    /// This is Foundation's method of the same name, which it calls. On Linux, that may never start an operation whose dependency ends
+    /// while it is added. The compiler chooses this one for what it knows to be an ``AsyncOperation``. In a queue class of your own
+    /// that overrides Foundation's, call `super` with an `Operation`.
+    ///
+    /// - Parameter operation: An operation that was not started and is on no queue.
+    public func addOperation(_ operation: AsyncOperation) {
+        addOperation(operation as Operation)
+        if operation.withState(\.hasHadDependencies) { operation.announceReadiness() }
     }
 }
 

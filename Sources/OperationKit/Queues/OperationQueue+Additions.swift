@@ -14,18 +14,6 @@ extension OperationQueue {
         return queue
     }
 
-    /// Adds an operation, which may depend on others that end meanwhile.
-    ///
-    /// This is Foundation's method of the same name, which it calls. On Linux, that may never start an operation whose dependency ends
-    /// while it is added. The compiler chooses this one for what it knows to be an ``AsyncOperation``. In a queue class of your own
-    /// that overrides Foundation's, call `super` with an `Operation`.
-    ///
-    /// - Parameter operation: An operation that was not started and is on no queue.
-    public func addOperation(_ operation: AsyncOperation) {
-        addOperation(operation as Operation)
-        if operation.withState(\.hasHadDependencies) { operation.announceReadiness() }
-    }
-
     /// Adds an operation that does not start before some time has passed.
     ///
     /// ```swift

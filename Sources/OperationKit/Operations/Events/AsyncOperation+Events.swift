@@ -72,6 +72,21 @@ extension AsyncOperation {
         send(withObservers { $0.lifecycle.isFinished ? nil : $0.note(kind(), $1) })
     }
 
+    /// Tells observers that `main()` is about to be called, or the children are about to start.
+    ///
+    /// - Parameter hasGates: Whether the operation has gates, all of which it has passed. If that is not so, nothing is done.
+    /// - Returns: Whether that is so, and observers may have been told.
+    @discardableResult
+    func announceMain(hasGates: Bool) -> Bool {
+        guard ObserverList.isObserving, startProblem == nil else { return false }
+        let (isNext, event) = withObservers {
+            let isNext = $0.lifecycle.isPassingGates && ($0.gates != nil) == hasGates
+            return (isNext, isNext ? $0.note(.running, $1) : nil)
+        }
+        send(event)
+        return isNext
+    }
+
     /// Tells observers that the operation has become a child of a composite. Called before it can start.
     func announceAddition(to composite: AsyncOperation) {
         guard ObserverList.isObserving else { return }
