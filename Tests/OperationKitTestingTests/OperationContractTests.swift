@@ -4,7 +4,7 @@ import OperationKitTestSupport
 import OperationKitTesting
 import Testing
 
-@Suite("Contract of operations", .serialized, .timeLimit(.minutes(60)))
+@Suite("Contract of operations", .timeLimit(.minutes(60)))
 struct OperationContractTests {
     private typealias Rule = OperationContract.Rule
     private static let limit = Duration.milliseconds(200)
