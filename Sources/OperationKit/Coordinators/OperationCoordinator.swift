@@ -145,7 +145,8 @@ final class CoordinatorRun: @unchecked Sendable {
     ///
     /// - Parameter completion: Called once, with the slots.
     func start(completion: @escaping @Sendable ([(any Error)?]) -> Void) {
-        compound.asyncCompletionBlock = { [self] error in completion(errors(compoundError: error)) }
+        // Not its completion block, which code that is told of the compound may set.
+        FinishObserver(compound) { [self] in completion(errors) }
         compound.start()
     }
 
@@ -154,12 +155,12 @@ final class CoordinatorRun: @unchecked Sendable {
         compound.cancel()
     }
 
-    private func errors(compoundError: (any Error)?) -> [(any Error)?] {
+    private var errors: [(any Error)?] {
         // A compound that could not run its children has cancelled them, for this reason.
         let reason: (any Error)? =
-            switch compoundError as? CompoundOperationError {
+            switch compound.error as? CompoundOperationError {
             case .suboperationFailure, .cancelled: nil
-            default: compoundError
+            default: compound.error
             }
         return slots.map { slot in
             switch slot {

@@ -208,6 +208,14 @@ import OperationKitTestSupport
         #expect(log.events == ["2", "2"] && !operations.contains { $0.isFinished })
     }
 
+    @Test("A run ends, whatever an observer sets on the compound that it is") func observedCompound() async {
+        // In a process of its own: global observers cost other tests, which count what they do.
+        await #expect(processExitsWith: .success) {
+            AsyncOperation.addGlobalObserver(EventRecorder { compound, _ in compound.asyncCompletionBlock = nil })
+            #expect(await Sequential().performOperations([BlockOperation {}]).map(text) == ["success"])
+        }
+    }
+
     @Test("Its own run is called and waited for in a cancelled task") func ownRunInACancelledTask() async throws {
         let log = EventLog()
         let mock = Mock { _, completion in
