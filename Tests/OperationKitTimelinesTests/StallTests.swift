@@ -75,9 +75,12 @@ import OperationKitTestSupport
         try? await load.finished()
     }
 
-    @Test("A child that stalls is reported, and not the composites that wait for it, which are in its report")
-    func tree() async throws {
+    @Test(
+        "A child that stalls is reported, and not the composites that wait for it, which are in its report",
+        arguments: [false, true])
+    func tree(isStartedBefore: Bool) async throws {
         let login = ScriptedOperation.idle("login")
+        if isStartedBefore { stalls.watch(login).start() }
         let upload = ScriptedOperation("upload")
         upload.addDependency(login)
         let inner = CompoundOperation(name: "inner", operations: [login, upload])

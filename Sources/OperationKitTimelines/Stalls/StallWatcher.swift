@@ -10,7 +10,6 @@ final class StallWatcher: OperationObserver {
     struct Watch {
         /// An object holds it: a copy of a weak reference may be the last one to release the operation, with a lock held.
         let operation: Reference<WeakReference<AsyncOperation>>
-        let parent: OperationID?
         let isComposite: Bool
         let start: Duration
         /// When something inside it has started or ended for the last time, or else when it has started itself.
@@ -25,17 +24,6 @@ final class StallWatcher: OperationObserver {
         var isAlarmSet = false
         var isStopped = false
 
-        /// Those that may be reported: what is inside them is not executing, as far as it is watched.
-        var candidates: some Sequence<(key: OperationID, value: Watch)> {
-            let parents = Set(watches.values.lazy.compactMap(\.parent))
-            return watches.lazy.filter { !$0.value.isReported && !parents.contains($0.key) }
-        }
-
-        mutating func noteActivity(in composite: OperationID?, at time: Duration) {
-            guard let composite else { return }
-            watches[composite]?.lastActivity = time
-            watches[composite]?.progress = nil
-        }
     }
 
     let state = Locked(State())
@@ -70,7 +58,7 @@ final class StallWatcher: OperationObserver {
     func operation(_ operation: AsyncOperation, emitted event: OperationEvent) {
         switch event.kind {
         case .started: started(operation, event.operation)
-        case .finished: ended(event.operation)
+        case .finished: ended(event.operation, in: operation.enclosingComposite?.observationID)
         default: break
         }
     }
@@ -78,8 +66,8 @@ final class StallWatcher: OperationObserver {
     private func started(_ operation: AsyncOperation, _ id: OperationID) {
         let now = time.now()
         let watch = Watch(
-            operation: Reference(WeakReference(operation)), parent: operation.enclosingComposite?.observationID,
-            isComposite: operation.isComposite, start: now, lastActivity: now, progress: operation.childrenProgress)
+            operation: Reference(WeakReference(operation)), isComposite: operation.isComposite, start: now,
+            lastActivity: now, progress: operation.childrenProgress)
         let needsAlarm = state.withLock { state in
             if state.isStopped { return false }
             state.watches[id] = watch
@@ -88,13 +76,15 @@ final class StallWatcher: OperationObserver {
         if needsAlarm { setAlarm(at: now + threshold / 16) }
     }
 
-    private func ended(_ id: OperationID) {
+    private func ended(_ id: OperationID, in composite: OperationID?) {
         let now = time.now()
         // Released after unlocking.
         _ = state.withLock { state in
-            let watch = state.watches.removeValue(forKey: id)
-            state.noteActivity(in: watch?.parent, at: now)
-            return watch
+            if let composite {
+                state.watches[composite]?.lastActivity = now
+                state.watches[composite]?.progress = nil
+            }
+            return state.watches.removeValue(forKey: id)
         }
     }
 
@@ -113,8 +103,11 @@ final class StallWatcher: OperationObserver {
     private func look(_ due: Duration) {
         // Clocks for tests may have a time that stands still. That must not become an endless loop.
         let now = max(time.now(), due)
-        let suspects = state.withLock { state in
-            state.candidates.filter { $0.value.isComposite || $0.value.lastActivity <= now - threshold }
+        let watches = state.withLock(\.watches)
+        // A composite is around what executes, which may have been added to it meanwhile.
+        let busy = Set(watches.values.compactMap { $0.operation.value.object?.enclosingComposite?.observationID })
+        let suspects = watches.filter { id, watch in
+            !watch.isReported && !busy.contains(id) && (watch.isComposite || watch.lastActivity <= now - threshold)
         }
         var described: Set<OperationID> = []
         for (id, watch) in suspects.sorted(by: { ($0.value.start, $0.key) < ($1.value.start, $1.key) }) {
@@ -133,7 +126,7 @@ final class StallWatcher: OperationObserver {
         of watch: Watch, _ id: OperationID, at now: Duration, described: inout Set<OperationID>
     ) -> StallReport? {
         guard let operation = watch.operation.value.object else {
-            ended(id)
+            ended(id, in: nil)
             return nil
         }
         let progress = operation.childrenProgress
