@@ -60,7 +60,7 @@ extension AsyncOperation {
 
     /// The composite itself, and those around it, up to the first one that has started.
     private var pendingComposites: some Sequence<AsyncOperation> {
-        sequence(first: self, next: \.enclosingComposite).lazy.prefix { $0.withState(\.lifecycle.isPending) }
+        sequence(first: self, next: \.enclosingComposite).lazy.prefix { $0.withState { $0.lifecycle.isPending } }
     }
 
     /// The composite itself, or a composite around it, that depends on one of some operations. Neither that one nor one in

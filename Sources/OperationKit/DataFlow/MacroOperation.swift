@@ -85,6 +85,8 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: the steps are run by `start()`.
     public override func main(input: Input) {}
 
+    override var startProblem: (any Error)? { steps.problem(of: self) ?? super.startProblem }
+
     private func startSteps() {
         run(steps, from: lock.withLock { first })
     }

@@ -82,7 +82,12 @@ final class MacroSteps: ChildDescriber {
 
     /// Called before the steps run, or end without running, as the children of a composite. Ends it if they must not run.
     func prepare(for composite: AsyncOperation) {
-        if let refusal = state.withLock({ $0.refusal }) { composite.finish(withError: refusal(composite.displayName)) }
+        if let problem = problem(of: composite) { composite.finish(withError: problem) }
+    }
+
+    /// Why the steps must not run.
+    func problem(of composite: AsyncOperation) -> (any Error)? {
+        state.withLock { $0.refusal }?(composite.displayName)
     }
 
     /// Before the start, describes the steps only by their number.

@@ -54,7 +54,7 @@ extension AsyncOperation {
 
 extension AsyncOperation {
     /// Whether `main()` has been called, or is about to be.
-    package var hasReachedMain: Bool { withState(\.lifecycle.reachedMain) }
+    package var hasReachedMain: Bool { withState { $0.lifecycle.reachedMain } }
 
     // What a composite needs of its children, and of the operations that these depend on.
 

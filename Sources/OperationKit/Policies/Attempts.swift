@@ -33,7 +33,7 @@ final class Attempts: ChildDescriber {
     }
 
     /// How many attempts were made.
-    var count: Int { state.withLock(\.number) }
+    var count: Int { state.withLock { $0.number } }
 
     // MARK: - Making and waiting
 
@@ -107,7 +107,7 @@ final class Attempts: ChildDescriber {
 
     /// The one that has succeeded first, of those that are observed. It is decided when it ends, whichever thread comes
     /// first to what follows.
-    var winner: ObjectIdentifier? { state.withLock(\.winner) }
+    var winner: ObjectIdentifier? { state.withLock { $0.winner } }
 
     func succeeded(_ attempt: AsyncOperation) {
         state.withLock { $0.winner = $0.winner ?? ObjectIdentifier(attempt) }
@@ -206,7 +206,7 @@ extension ResourceRequest {
                 lease.start()
                 // Observers don't know of the lease.
                 if ObserverList.isObserving {
-                    reason = lease.withState(\.awaitedGate)?.waitDescription(namesHolders: false)
+                    reason = lease.withState { $0.awaitedGate }?.waitDescription(namesHolders: false)
                 }
                 if let reason { operation.emit(.waiting(for: reason)) }
             }

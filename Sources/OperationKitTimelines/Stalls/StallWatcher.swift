@@ -103,7 +103,7 @@ final class StallWatcher: OperationObserver {
     private func look(_ due: Duration) {
         // Clocks for tests may have a time that stands still. That must not become an endless loop.
         let now = max(time.now(), due)
-        let watches = state.withLock(\.watches)
+        let watches = state.withLock { $0.watches }
         // A composite is around what executes, which may have been added to it meanwhile.
         let busy = Set(watches.values.compactMap { $0.operation.value.object?.enclosingComposite?.observationID })
         let suspects = watches.filter { id, watch in

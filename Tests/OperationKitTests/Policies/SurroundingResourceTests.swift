@@ -267,6 +267,14 @@ extension EventLog {
             let source = TaskOperation { 1 }
             return [source, source].gathered()
         },
+        {
+            let step = Step<Int, Int>.increment("step")
+            return MacroOperation(step).then(step).with(input: 1)
+        },
+        {
+            let source = TaskOperation { 1 }
+            return withExtendedLifetime(MacroOperation(source)) { source.map { $0 } }
+        },
     ]
 
     @Test("What can't begin its work is no call, uses no permit and is not announced", arguments: withoutWork.indices)

@@ -38,10 +38,10 @@ final class CompositeBody: Sendable {
     private let state = Locked(State())
 
     /// Whether the body has been cancelled, with the composite or because that was given an outcome.
-    var isCancelled: Bool { state.withLock(\.isCancelled) }
+    var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// Whether the body has returned, so that nothing can wait in it any more.
-    var hasEnded: Bool { state.withLock(\.hasEnded) }
+    var hasEnded: Bool { state.withLock { $0.hasEnded } }
 
     // MARK: - The task
 

@@ -21,7 +21,7 @@ extension AsyncOperation {
     @inline(never)
     private func findOuterObservers() -> ObserverList? {
         if ObserverRegistration.outerCount.value == 0 { return [] }
-        let global = ObserverRegistration.global.withLock(\.self)
+        let global = ObserverRegistration.global.withLock { $0 }
         if global.count == ObserverRegistration.outerCount.value { return global }
         var group = parent
         var inner: ObserverList = []

@@ -96,7 +96,7 @@ extension AsyncOperation {
     /// What the operation depends on, as observers know it: instead of one that is hidden from them, what that depends on.
     package var observedDependencies: [OperationID] {
         dependencies.flatMap {
-            ($0 as? AsyncOperation)?.withState(\.isHidden) == true ? $0.dependencies : [$0]
+            ($0 as? AsyncOperation)?.withState { $0.isHidden } == true ? $0.dependencies : [$0]
         }.compactMap { ($0 as? AsyncOperation)?.observationID }
     }
 }

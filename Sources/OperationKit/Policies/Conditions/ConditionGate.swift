@@ -87,7 +87,7 @@ final class ConditionGate: StartGate {
 }
 
 extension AsyncOperation {
-    fileprivate var awaitsMain: Bool { withState(\.lifecycle.awaitsMain) }
+    fileprivate var awaitsMain: Bool { withState { $0.lifecycle.awaitsMain } }
 
     /// What runs for a condition at this time, if it is the library's.
     fileprivate var prerequisite: AsyncOperation? { withState { $0.gates?.helper } }

@@ -40,7 +40,7 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     deinit {
-        let state = state.withLock(\.self)
+        let state = state.withLock { $0 }
         guard state.request != nil || !state.calls.isEmpty else { return }
         // The operation was released, and the releasing thread may hold arbitrary locks. What it requires lasts until then.
         ResourceLease.releases.performAsync { [request] in
@@ -53,7 +53,7 @@ final class ResourceLease: StartGate, StartLease {
     }
 
     /// The request, as long as there is one.
-    var requestID: RequestID? { state.withLock(\.request) }
+    var requestID: RequestID? { state.withLock { $0.request } }
 
     var operation: AsyncOperation? { state.withLock { $0.operation } }
 
