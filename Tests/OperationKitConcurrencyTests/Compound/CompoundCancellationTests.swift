@@ -47,7 +47,8 @@ import OperationKitTestSupport
         let slow = ScriptedOperation(
             main: { _ in },
             didCancel: { operation in
-                for _ in 0..<20_000 where !waiting.isExecuting && !waiting.isFinished { sched_yield() }
+                let end = ContinuousClock.now + .milliseconds(100)
+                while !waiting.isExecuting, !waiting.isFinished, .now < end { sched_yield() }
                 operation.finish()
             })
         let compound = CompoundOperation(operations: [first, slow, second])
