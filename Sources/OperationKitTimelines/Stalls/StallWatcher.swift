@@ -23,7 +23,6 @@ final class StallWatcher: OperationObserver {
         var watches: [OperationID: Watch] = [:]
         var isAlarmSet = false
         var isStopped = false
-
     }
 
     let state = Locked(State())
