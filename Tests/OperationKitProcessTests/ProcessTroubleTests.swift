@@ -205,7 +205,9 @@ struct ProcessTroubleTests {
 
     @Test("A closure that takes lines is released where it may wait for another program")
     func releaseThatWaits() async throws {
-        let (operation, other) = (ProcessOperation("echo"), ProcessOperation("true"))
+        let file = folder.url.appendingPathComponent("begun").path
+        let operation = shell("until [ -e '\(file)' ]; do sleep 0.01; done; echo")
+        let other = ProcessOperation("true")
         func replaceLater(_ released: Released) {
             operation.standardOutput = .lines { [weak operation] _ in
                 operation?.standardOutput = .discarded
@@ -217,7 +219,10 @@ struct ProcessTroubleTests {
                 queue.addOperation(other)
                 other.waitUntilFinished()
             })
-        try await queue.run(operation)
+        // This thread holds the closure until it has started the program.
+        operation.start()
+        _ = FileManager.default.createFile(atPath: file, contents: nil)
+        try await operation.finished()
         #expect(other.isFinished)
     }
 
