@@ -248,6 +248,7 @@ private final class CollectionChildren<Item: Sendable>: ChildGroup, @unchecked S
     var weightedUnits: OperationProgress.Units? { nil }
     var progressDescription: String? { nil }
 
+    func problem(of composite: AsyncOperation) -> (any Error)? { nil }
     func start() { run?.startItems() }
     func cancelAll(_ list: inout Trampoline) { run?.cancelItems() }
     func stopStarting() -> [Operation] { [] }

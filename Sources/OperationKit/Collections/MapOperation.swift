@@ -103,14 +103,18 @@ public final class MapOperation<Element: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: the task is started by `start()`.
     public override func main(input: [Element]) {}
 
-    private func outputs(of input: [Element], _ transform: @escaping Transform) async throws -> [Output] {
+    override var startProblem: (any Error)? { super.startProblem ?? optionsError }
+
+    private var optionsError: (any Error)? {
         if maxConcurrentOperationCount < 1 {
-            throw CoordinationError.invalidLimit(
+            return CoordinationError.invalidLimit(
                 type: displayName, maxConcurrentOperationCount: maxConcurrentOperationCount)
         }
-        if let problem = retryPolicy?.problem {
-            throw RetryError.invalidPolicy(operation: displayName, problem: problem)
-        }
+        return retryPolicy?.problem.map { RetryError.invalidPolicy(operation: displayName, problem: $0) }
+    }
+
+    private func outputs(of input: [Element], _ transform: @escaping Transform) async throws -> [Output] {
+        if let optionsError { throw optionsError }
         let progress = progress
         progress.totalUnitCount = Int64(max(input.count, 1))
         let (name, retryPolicy, clock) = (displayName, retryPolicy, clock)

@@ -52,7 +52,6 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
     public final var failurePolicy: FailurePolicy { scheduler.failurePolicy }
 
     private let scheduler: ChildScheduler
-    private var initialError: (any Error)?
 
     /// Creates a compound.
     ///
@@ -80,7 +79,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
                 finished: { [unowned self] failures, list in childrenFinished(failures: failures, &list) },
                 countsChildren: true))
         self.name = name
-        initialError = scheduler.addInitial(operations, to: self)
+        scheduler.addInitial(operations, to: self)
     }
 
     /// Prepares the run: the place for a subclass to add children. The default implementation does nothing.
@@ -134,11 +133,8 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
         }
     }
 
-    override var startProblem: (any Error)? { initialError }
-
     private func startChildren() {
         do {
-            if let initialError { throw initialError }
             try prepare()
         } catch {
             finish(withError: error)

@@ -50,8 +50,6 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
 
     override var ownTitle: String? { sourceTitle }
 
-    override var startProblem: (any Error)? { steps.problem(of: self) ?? super.startProblem }
-
     override func main(input: Input) {}
 
     private func startSource() {

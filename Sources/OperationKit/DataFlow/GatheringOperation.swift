@@ -53,7 +53,6 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
 {
     /// Set until the end. Freed before the scheduler, which takes long chains apart.
     private var sources: [Source]
-    private var initialError: (any Error)?
     private let scheduler: ChildScheduler
 
     init(_ sources: [Source], name: String?, _ scheduler: ChildScheduler) {
@@ -64,20 +63,15 @@ private final class GatheringOperation<Source: OutputOperation>: IOOperation<Voi
         scheduler.attach(
             to: self,
             CompositeHandlers(
-                start: { [unowned self, unowned scheduler] in
-                    if let initialError { finish(withError: initialError) }
-                    scheduler.run()
-                },
+                start: { [unowned scheduler] in scheduler.run() },
                 finished: { [unowned self] failures, list in sourcesFinished(failures: failures, &list) },
                 countsChildren: true))
-        initialError = scheduler.addInitial(sources, to: self)
+        scheduler.addInitial(sources, to: self)
     }
 
     override class var typeTitle: String { "gathered \(Source.typeTitle)" }
 
     override func main(input: Void) {}
-
-    override var startProblem: (any Error)? { initialError }
 
     private func sourcesFinished(failures: ChildFailures, _ list: inout Trampoline) {
         let name = displayName

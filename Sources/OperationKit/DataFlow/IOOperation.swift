@@ -115,7 +115,9 @@ open class IOOperation<Input: Sendable, Output: Sendable>: AsyncOperation, Outpu
 
     private var missingInput: any Error { IOOperationError.missingInput(operation: displayName) }
 
-    override var startProblem: (any Error)? { givenInput == nil && !isInputOptional ? missingInput : nil }
+    override var startProblem: (any Error)? {
+        super.startProblem ?? (givenInput == nil && !isInputOptional ? missingInput : nil)
+    }
 
     /// The input. If there is none, ends the operation with an error.
     final func requiredInput() -> Input? {

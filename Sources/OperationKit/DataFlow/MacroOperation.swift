@@ -85,8 +85,6 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
     /// Does nothing: the steps are run by `start()`.
     public override func main(input: Input) {}
 
-    override var startProblem: (any Error)? { steps.problem(of: self) ?? super.startProblem }
-
     private func startSteps() {
         run(steps, from: lock.withLock { first })
     }
@@ -236,7 +234,7 @@ extension MacroOperation {
             steps: refusal == nil ? steps : MacroSteps(), first: refusal == nil ? first : nil, source: newSource)
         pass(to: macro)
         if let taken { append(macro, taken) }
-        if let refusal { macro.steps.refuse { _ in refusal } }
+        if let refusal { macro.steps.children.refuse { _ in refusal } }
         return macro
     }
 
@@ -265,7 +263,7 @@ extension MacroOperation {
     private func requireSteps(_ operations: [AsyncOperation]) -> Bool {
         for operation in operations where !operation.isPart(of: steps.children) {
             let name = operation.displayName
-            steps.refuse { ChainError.notAStep(operation: name, chain: $0) }
+            steps.children.refuse { ChainError.notAStep(operation: name, chain: $0) }
             return false
         }
         return true

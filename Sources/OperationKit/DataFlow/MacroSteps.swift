@@ -6,16 +6,12 @@ import Foundation
 /// The steps are the children of one scheduler, which moves from macro to macro as the chain grows. So nothing is
 /// copied, and whether a step belongs to the chain is known in O(1), whatever the length of the chain.
 final class MacroSteps: ChildDescriber {
-    /// Makes an error from the name of the composite.
-    typealias Refusal = @Sendable (String) -> any Error
-
     let children: ChildScheduler
 
     private struct State {
         /// For each step its index as users count, negative for a step that the library has added.
         var places: [Int] = []
         var count = 0
-        var refusal: Refusal?
     }
 
     private let state = Locked(State())
@@ -44,7 +40,6 @@ final class MacroSteps: ChildDescriber {
             to: composite,
             CompositeHandlers(
                 start: start, finished: finished,
-                willDrain: { [unowned self, unowned composite] in prepare(for: composite) },
                 describer: self))
     }
 
@@ -69,25 +64,10 @@ final class MacroSteps: ChildDescriber {
         return true
     }
 
-    /// The steps are not to run. The first reason counts.
-    func refuse(_ refusal: @escaping Refusal) {
-        state.withLock { if $0.refusal == nil { $0.refusal = refusal } }
-    }
-
     /// The steps are not to run, because one of them is part of another operation.
     func refuse(alreadyUsed operation: AsyncOperation) {
         let name = operation.displayName
-        refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
-    }
-
-    /// Called before the steps run, or end without running, as the children of a composite. Ends it if they must not run.
-    func prepare(for composite: AsyncOperation) {
-        if let problem = problem(of: composite) { composite.finish(withError: problem) }
-    }
-
-    /// Why the steps must not run.
-    func problem(of composite: AsyncOperation) -> (any Error)? {
-        state.withLock { $0.refusal }?(composite.displayName)
+        children.refuse { ChainError.alreadyUsed(operation: name, chain: $0) }
     }
 
     /// Before the start, describes the steps only by their number.
@@ -168,7 +148,6 @@ extension IOOperation: InputReceiver {
             guard let input = requiredInput() else { return }
             first?.input = input
         }
-        steps.prepare(for: self)
         steps.children.run()
     }
 

@@ -314,7 +314,7 @@ open class AsyncOperation: Operation, FailableOperation, @unchecked Sendable {
     var ownTitle: String? { nil }
 
     /// Why the work can't begin, as far as that can be told before it would. So it uses nothing of what it requires.
-    var startProblem: (any Error)? { nil }
+    var startProblem: (any Error)? { children?.problem(of: self) }
 
     /// Calls ``main()``. Classes that seal it start their work here instead, where callers cannot reach it.
     func startWork() {

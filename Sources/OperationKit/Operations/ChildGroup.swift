@@ -27,6 +27,9 @@ protocol ChildGroup: AnyObject, Sendable {
     /// How many children have ended, in words.
     var progressDescription: String? { get }
 
+    /// Why the children must not run, if that is known before they would.
+    func problem(of composite: AsyncOperation) -> (any Error)?
+
     /// Starts the children. Called instead of `main()`, on the thread that starts the composite.
     func start()
 

@@ -32,6 +32,11 @@ final class Attempts: ChildDescriber {
         children.changeProgress { $0 = ledger }
     }
 
+    /// No attempt is to be made, because the policy makes no sense.
+    func refuse(_ problem: String) {
+        children.refuse { RetryError.invalidPolicy(operation: $0, problem: problem) }
+    }
+
     /// How many attempts were made.
     var count: Int { state.withLock { $0.number } }
 

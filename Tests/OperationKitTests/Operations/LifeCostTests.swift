@@ -92,8 +92,8 @@ import OperationKitTestSupport
     private func locksOfAnAddition(initial: Int, children: Int) throws -> Int {
         let compound = CompoundOperation(operations: (0..<initial).map { _ in BlockOperation() })
         let scheduler = ChildScheduler(limit: 1, failurePolicy: .continueAll)
-        let error = scheduler.addInitial((0..<initial).map { _ in BlockOperation() }, to: compound)
-        try #require(error == nil)
+        scheduler.addInitial((0..<initial).map { _ in BlockOperation() }, to: compound)
+        try #require(scheduler.problem(of: compound) == nil)
         let added = (0..<children).map { _ in BlockOperation() }
         return try HeldComposites.count { _ in
             try scheduler.add(added, weight: 1, to: compound)

@@ -275,6 +275,10 @@ extension EventLog {
             let source = TaskOperation { 1 }
             return withExtendedLifetime(MacroOperation(source)) { source.map { $0 } }
         },
+        { HedgedOperation(after: .zero, maximumAttempts: 0) { _ in TaskOperation { 1 } } },
+        { RepeatOperation(every: .zero) { _ in TaskOperation { 1 } } },
+        { RetryOperation(RetryPolicy(maximumAttempts: 0)) { _ in TaskOperation { 1 } } },
+        { MapOperation<Int, Int>(maxConcurrentOperationCount: 0) { $0 }.with(input: []) },
     ]
 
     @Test("What can't begin its work is no call, uses no permit and is not announced", arguments: withoutWork.indices)

@@ -6,9 +6,8 @@ extension ChildScheduler {
     /// Adds the children that a compound is created with. Their dependencies are read when it starts, or when another
     /// child is added.
     ///
-    /// - Returns: An error for the first one that is there twice, or belongs to another composite. All that can be
-    ///   added are added nevertheless.
-    func addInitial(_ operations: [Operation], to composite: AsyncOperation) -> CompoundAdditionError? {
+    /// If one of them is there twice, or belongs to another composite, none is to run. All that can be added are added nevertheless.
+    func addInitial(_ operations: [Operation], to composite: AsyncOperation) {
         // Foreign operations can be adopted twice, so they are remembered.
         var foreign: Set<ObjectIdentifier> = []
         func adopt(_ operation: Operation) -> Bool {
@@ -19,11 +18,12 @@ extension ChildScheduler {
         let adopted = operations.prefix(firstRejected ?? .max)
         update { $0.addedInitially(adopted) }
         announce(adopted, to: composite)
-        guard let firstRejected else { return nil }
+        guard let firstRejected else { return }
         // They will not run, but have to end with the composite.
         let others = operations.dropFirst(firstRejected + 1).filter(adopt)
         update { $0.addedInitially(others) }
-        return composite.alreadyAdded(operations[firstRejected])
+        let error = composite.alreadyAdded(operations[firstRejected])
+        refuse { _ in error }
     }
 
     /// Adds children, at any time before the last one has ended.

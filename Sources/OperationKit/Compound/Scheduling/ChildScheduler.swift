@@ -260,13 +260,25 @@ extension ChildScheduler: ChildGroup {
         return "\(finished) of \(total) \(total == 1 ? "operation has" : "operations have") finished"
     }
 
+    /// The children are not to run. The first reason counts.
+    ///
+    /// - Parameter refusal: Makes the error of the composite from its name.
+    func refuse(_ refusal: @escaping @Sendable (String) -> any Error) {
+        machine.withLock { if $0.refusal == nil { $0.refusal = refusal } }
+    }
+
+    func problem(of composite: AsyncOperation) -> (any Error)? {
+        machine.withLock(\.refusal)?(composite.displayName)
+    }
+
     func start() {
-        handlers?.start()
+        guard let operation, let problem = problem(of: operation) else { return handlers?.start() ?? () }
+        operation.finish(withError: problem)
+        run()
     }
 
     func drain() {
         Trampoline.run { cancelAll(&$0) }
-        handlers?.willDrain()
         run()
     }
 

@@ -25,6 +25,8 @@ struct ChildStateMachine {
     var reportedFraction = 0.0
     /// The composite that children belong to.
     weak var composite: AsyncOperation?
+    /// Makes the error of the composite from its name, if the children must not run.
+    var refusal: (@Sendable (String) -> any Error)?
     /// What the composite does itself.
     var handlers: CompositeHandlers?
     /// The composite, kept alive while it runs.
@@ -243,8 +245,6 @@ struct CompositeHandlers {
     /// Whether the description of the progress counts the children. Not where users count them differently, as steps
     /// and jobs.
     var countsChildren = false
-    /// Called instead of `start` if the children only have to end, on the thread that starts the composite.
-    var willDrain: @Sendable () -> Void = {}
     /// Held by the composite. Not weak, because a struct with a weak reference costs each child a sixteenth more.
     unowned var describer: (any ChildDescriber)?
 }

@@ -39,13 +39,10 @@ public final class HedgedOperation<Input: Sendable, Output: Sendable>: IOOperati
         super.init()
         self.name = name
         becomeComposite(of: attempts) { [unowned self] input in
-            if delay < .zero || maximumAttempts < 1 {
-                let problem =
-                    delay < .zero ? "its delay is \(delay)" : "its maximumAttempts is \(maximumAttempts)"
-                throw RetryError.invalidPolicy(operation: displayName, problem: problem)
-            }
-            return try await race(input, after: delay, maximumAttempts, make)
+            try await race(input, after: delay, maximumAttempts, make)
         }
+        if delay < .zero { attempts.refuse("its delay is \(delay)") }
+        if maximumAttempts < 1 { attempts.refuse("its maximumAttempts is \(maximumAttempts)") }
     }
 
     /// Creates an operation that has not started.

@@ -44,11 +44,9 @@ public final class RepeatOperation<Input: Sendable, Output: Sendable>: IOOperati
         runs = Attempts(of: "run", maximum: maximumCount, ledger: ledger)
         super.init()
         self.name = name
+        if let maximumCount, maximumCount < 1 { runs.refuse("its maximumCount is \(maximumCount)") }
+        if interval <= .zero { runs.refuse("its interval is \(interval)") }
         becomeComposite(of: runs) { [unowned self] input in
-            var problem: String?
-            if interval <= .zero { problem = "its interval is \(interval)" }
-            if let maximumCount, maximumCount < 1 { problem = "its maximumCount is \(maximumCount)" }
-            if let problem { throw RetryError.invalidPolicy(operation: displayName, problem: problem) }
             var machine = RepeatStateMachine(every: interval)
             let clock = clock
             let time = TimeSource(clock)

@@ -60,6 +60,7 @@ public final class RetryOperation<Input: Sendable, Output: Sendable>: IOOperatio
         scheduler = Attempts(of: "attempt", maximum: policy.maximumAttempts)
         super.init()
         self.name = name
+        policy.problem.map(scheduler.refuse)
         becomeComposite(of: scheduler) { [unowned self] input in
             let clock = clock
             let time = TimeSource(clock)
