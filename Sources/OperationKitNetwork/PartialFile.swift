@@ -236,8 +236,9 @@ final class PartialFile: @unchecked Sendable {
     /// The download has ended before it was complete, or the server has nothing to put there. What an earlier one has left stays.
     func stop() {
         if isOwn, validator == nil, Self.isSame(handle, file) {
-            Self.remove(file)
+            // The note first: once the file is gone, another download may have its own.
             Self.remove(note)
+            Self.remove(file)
         }
         close()
     }

@@ -114,6 +114,48 @@ final class RequestBody: InputStream {
     }
 }
 
+/// The use of a stream by the one operation that sends it.
+struct StreamUse: @unchecked Sendable {
+    private static let current = Locked<[ObjectIdentifier: StreamUse]>([:])
+
+    private let stream: InputStream
+
+    /// - Returns: `nil` if the stream was opened before, or another operation uses it.
+    init?(_ stream: InputStream) {
+        self.stream = stream
+        let own = self
+        let isFree = Self.current.withLock { uses in
+            let isFree = uses[ObjectIdentifier(stream)] == nil
+            if isFree { uses[ObjectIdentifier(stream)] = own }
+            return isFree
+        }
+        if !isFree { return nil }
+        if stream.streamStatus != .notOpen {
+            end()
+            return nil
+        }
+    }
+
+    /// Opens it on Linux, where a session can send a stream that is open. One of another class may not expect that.
+    func openIfPossible() {
+        #if canImport(FoundationNetworking)
+        if type(of: stream) == InputStream.self { stream.open() }
+        #endif
+    }
+
+    /// Makes it free for others, to which it is of use only if it was not opened.
+    func end() {
+        // Released after unlocking; it may be of a class of the user.
+        let use = Self.current.withLock { $0.removeValue(forKey: ObjectIdentifier(stream)) }
+        withExtendedLifetime(use) {}
+    }
+}
+
+extension InputStream {
+    /// Why it could not be opened or read, if that is so. On Linux, only a stream with that status may be asked for its error.
+    var failure: URLError? { streamStatus == .error ? .unreadableFile(streamError) : nil }
+}
+
 extension URL {
     /// What is known of the file, also behind a symbolic link; `nil` if there is none.
     var attributes: [FileAttributeKey: Any]? {

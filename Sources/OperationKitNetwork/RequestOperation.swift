@@ -25,7 +25,7 @@ public import Foundation
 /// `Cookie` and `Host`: so one from `http` to `https` may end with status 401. Other header fields with secrets, such as `X-Api-Key`, go
 /// along. Status 303 of any request but a HEAD, and 301 or 302 of a POST, lead to a GET without a body. Otherwise method and body stay: the
 /// body is sent again from its beginning, which an `httpBodyStream` can't be, so that such a request ends with a ``TransferError``, as
-/// does a further attempt with the same stream. So does a redirection without a URL.
+/// does a further attempt, or another operation, with the same stream. So does a redirection without a URL.
 ///
 /// On Linux, the `setValue` and `addValue` of a request ignore a value with a line break, which the operation can't see. An
 /// environment variable such as `http_proxy` names a proxy there.
@@ -36,7 +36,8 @@ public import Foundation
 /// The progress counts bytes, of the body that is sent by an ``UploadTaskOperation``, or else of the one that comes, if its length is known:
 /// that of a body that is sent compressed is not. They don't go back when a redirection has the body sent again.
 ///
-/// Other code that finishes the operation stops the transfer. No thread waits for the network. On Linux, Foundation keeps a
+/// Other code that finishes the operation stops the transfer, which may use its file for a moment more. No thread waits for the network.
+/// On Linux, a stream that waits holds up all requests. On Linux, Foundation keeps a
 /// processor busy for as long as a request on a new connection waits for its answer. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
@@ -64,15 +65,15 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
         do {
             // First: a change of a request without a URL ends the program.
             if let flaw = request.flaw { throw TransferError(.badURL, flaw, of: request) }
+            // A task for data ends the program on Linux if it is one of a web socket.
+            if ["ws", "wss"].contains(request.url?.scheme?.lowercased()) {
+                throw TransferError(URLError(.unsupportedURL), of: request)
+            }
             // Linux announces the body, for which the server waits, and does not send it.
             if request.httpMethod == "HEAD", sendsBody || request.hasBody {
                 throw TransferError(URLError(.dataLengthExceedsMaximum), of: request)
             }
-            // An earlier attempt may have read it. What is left of it, or nothing, would count as the body.
-            if let stream = request.httpBodyStream, stream.streamStatus != .notOpen {
-                throw TransferError(
-                    .requestBodyStreamExhausted, "its stream was opened before, and can't be sent twice.", of: request)
-            }
+            if let stream = request.httpBodyStream { try open(stream, of: request) }
             var request = request
             request.url = request.url?.withLowercaseScheme
             request.timeoutInterval = Self.idleLimit(request.timeoutInterval)
@@ -80,6 +81,20 @@ public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>
         } catch {
             finish(withError: error)
         }
+    }
+
+    /// Keeps a stream from other operations until the end, and opens it where that is safe: a stream that can't be opened would be sent as
+    /// an empty body.
+    private func open(_ stream: InputStream, of request: URLRequest) throws {
+        // An earlier attempt may have read it, or another operation reads it now. What is left of it, or nothing, would count as the
+        // body.
+        guard let use = StreamUse(stream) else {
+            throw TransferError(
+                .requestBodyStreamExhausted, "its stream was opened before, and can't be sent twice.", of: request)
+        }
+        FinishObserver(self) { use.end() }
+        use.openIfPossible()
+        if let failure = stream.failure { throw TransferError(failure, of: request) }
     }
 
     /// - Returns: Whether it had not begun. Otherwise the statuses stay as they were then.

@@ -40,7 +40,7 @@ final class RequestSession: NSObject, @unchecked Sendable {
     static let shared = RequestSession()
 
     private let queue = OperationQueue()
-    private var session: URLSession!
+    private(set) var session: URLSession!
     /// Used on the queue only.
     private var transfers: [Int: Running] = [:]
 
@@ -215,7 +215,7 @@ extension RequestSession: URLSessionDataDelegate {
         }
         // Linux leaves the body out. So the task ends with the redirection, and another one sends the body again.
         request.httpBody = task.requestBody?.data ?? first.httpBody
-        if task.hasStream {
+        if task.stream != nil {
             transfers[task.taskIdentifier]?.next = .failure(URLError(.requestBodyStreamExhausted))
         } else if transfers[task.taskIdentifier]?.redirectionCount ?? 0 > Self.mostRedirections {
             transfers[task.taskIdentifier]?.next = .failure(URLError(.httpTooManyRedirects))
@@ -226,6 +226,13 @@ extension RequestSession: URLSessionDataDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        // Linux calls this on a thread of its own for a URL with data that can't be read, and then keeps the task for ever.
+        guard OperationQueue.current === queue else {
+            return perform {
+                $0.urlSession(session, task: task, didCompleteWithError: error)
+                task.cancel()
+            }
+        }
         guard let transfer = transfers.removeValue(forKey: task.taskIdentifier) else { return }
         if let next = transfer.next {
             switch next {
@@ -240,7 +247,7 @@ extension RequestSession: URLSessionDataDelegate {
         } else {
             // What has come since a cancellation was dropped, so even all of it is no success.
             let cancellation = transfer.isCancelled ? URLError(.cancelled) : nil
-            let unreadable = task.requestBody?.error
+            let unreadable = task.requestBody?.error ?? task.stream?.failure
             let isStopped = transfer.isStopped && !transfer.isCancelled
             transfer.handler.completed(with: isStopped ? nil : unreadable ?? error ?? cancellation)
         }
@@ -259,9 +266,9 @@ extension URLSessionTask {
         self is URLSessionUploadTask || originalRequest?.httpBody != nil || originalRequest?.httpBodyStream != nil
     }
 
-    /// Whether what it sends can be read only once.
-    fileprivate var hasStream: Bool {
-        !(self is URLSessionUploadTask) && originalRequest?.httpBodyStream != nil && requestBody == nil
+    /// The stream of the user that it sends, which can be read only once.
+    fileprivate var stream: InputStream? {
+        self is URLSessionUploadTask || requestBody != nil ? nil : originalRequest?.httpBodyStream
     }
 }
 

@@ -51,9 +51,10 @@ extension TransferError {
     /// The error with which a task of a session has ended.
     init(_ error: any Error, of request: URLRequest) {
         let words = error.localizedDescription
-        let code = Self.code((error as? URLError)?.code ?? .unknown, words)
+        let code = Self.code(error.foundationCode, words)
         let cause = code == .cannotOpenFile ? (error as? URLError)?.userInfo[NSUnderlyingErrorKey] as? any Error : nil
-        let message = cause.map { "its file could not be read: \($0.systemText)" }
+        let source = request.httpBodyStream == nil ? "file" : "stream"
+        let message = cause.map { "its \(source) could not be read: \($0.systemText)" }
         self.init(
             method: request.httpMethod ?? "GET", url: request.url, code: code,
             message: message ?? Self.explanation(code, words, request))
@@ -100,6 +101,14 @@ extension TransferError {
         case .requestBodyStreamExhausted: "it was redirected, and a stream can't be sent twice."
         default: sentence
         }
+    }
+}
+
+extension Error {
+    /// Its code, also where Linux has not made a `URLError` of it.
+    fileprivate var foundationCode: URLError.Code {
+        let error = self as NSError
+        return error.domain == NSURLErrorDomain ? URLError.Code(rawValue: error.code) ?? .unknown : .unknown
     }
 }
 

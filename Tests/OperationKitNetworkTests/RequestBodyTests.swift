@@ -128,6 +128,65 @@ struct RequestBodyTests {
         #expect(!RetryPolicy.http.shouldRetry(error, 1))
     }
 
+    // MARK: - Streams of the user
+
+    private func streamed(_ stream: InputStream, to server: LoopbackServer) -> URLRequest {
+        var request = URLRequest(url: server.url())
+        request.httpMethod = "PUT"
+        request.httpBodyStream = stream
+        return request
+    }
+
+    @Test("Of several operations that send one stream at the same time, one does")
+    func sharedStream() async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 / 7) })
+        for _ in 0..<5 {
+            let count = server.requests.count
+            let request = streamed(InputStream(data: data), to: server)
+            let requests = (0..<4).map { _ in DataTaskOperation(request) }
+            try? await queue.run(CompoundOperation(operations: requests, maxConcurrentOperationCount: 4))
+            #expect(server.requests.dropFirst(count).map(\.body) == [data])
+            let errors = requests.compactMap { $0.error as? TransferError }
+            #expect(errors.map(\.code) == Array(repeating: .requestBodyStreamExhausted, count: 3))
+        }
+    }
+
+    #if os(Linux)
+    @Test(
+        "A stream that can't be opened or read is an error with its cause, and is not tried again",
+        arguments: [false, true])
+    func brokenStream(_ isFolder: Bool) async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        let path = isFolder ? folder.url.path : folder.url.appendingPathComponent("missing").path
+        let request = streamed(try #require(InputStream(fileAtPath: path)), to: server)
+        let retry = RetryOperation(RetryPolicy.http) { _ in DataTaskOperation(request) }
+        let error = try #require(await #expect(throws: TransferError.self) { try await queue.run(retry) })
+        #expect(error.code == .cannotOpenFile && error.message.hasPrefix("its stream could not be read: "))
+        let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
+        #expect(cause?.domain == NSPOSIXErrorDomain && cause?.code == Int(isFolder ? EISDIR : ENOENT))
+        #expect(retry.attemptCount == 1 && (isFolder || server.requests.isEmpty))
+    }
+
+    @Test("A URL with data that can't be read is an error that is not tried again, and nothing of it is kept")
+    func unreadableData() async throws {
+        let server = try LoopbackServer { _ in [.response()] }
+        let url = try #require(URL(string: "data:image/png;base64"))
+        let requests = (0..<300).map { DataTaskOperation($0 % 3 == 0 ? url : server.url()) }
+        try? await queue.run(CompoundOperation(operations: requests, maxConcurrentOperationCount: 16))
+        for (index, request) in requests.enumerated() {
+            let error = request.error as? TransferError
+            #expect(error?.code == (index % 3 == 0 ? .badURL : nil) && error?.isTransient != true)
+        }
+        let isKept = await withCheckedContinuation { continuation in
+            RequestSession.shared.session.getAllTasks { tasks in
+                continuation.resume(returning: tasks.contains { $0.originalRequest?.url == url })
+            }
+        }
+        #expect(!isKept)
+    }
+    #endif
+
     #if os(Linux)
     @Test("A file of the system that says that it is empty is sent with what it holds, or is an error")
     func unknownSize() async throws {

@@ -113,6 +113,7 @@ struct RequestTests {
         let cases: [(String, URLError.Code)] = [
             ("http://127.0.0.1:9/", .cannotConnectToHost), ("http://no-such-host.invalid/", .cannotFindHost),
             ("unknown://host/", .unsupportedURL), ("http://127.0.0.1:99999/", .badURL),
+            ("ws://127.0.0.1:9/", .unsupportedURL), ("WSS://127.0.0.1:9/", .unsupportedURL),
         ]
         for (text, code) in cases {
             let url = try #require(URL(string: text))

@@ -205,9 +205,22 @@ package final class LoopbackServer: @unchecked Sendable {
         buffer = Data(buffer[end.upperBound...])
         if headers["expect"] != nil { _ = send(Data("HTTP/1.1 100 Continue\r\n\r\n".utf8), to: connection) }
         let length = reading == .requests ? headers["content-length"].flatMap(Int.init) ?? 0 : 0
-        while buffer.count < length { if !more() { return nil } }
-        let body = Data(buffer.prefix(length))
-        buffer = Data(buffer.dropFirst(length))
+        func take(_ count: Int) -> Data? {
+            while buffer.count < count { if !more() { return nil } }
+            defer { buffer = Data(buffer.dropFirst(count)) }
+            return Data(buffer.prefix(count))
+        }
+        guard var body = take(length) else { return nil }
+        while reading == .requests, headers["transfer-encoding"] == "chunked" {
+            let lineBreak = Data("\r\n".utf8)
+            while buffer.range(of: lineBreak) == nil { if !more() { return nil } }
+            guard let end = buffer.range(of: lineBreak), let line = take(end.upperBound),
+                let size = Int(String(decoding: line.dropLast(2), as: UTF8.self), radix: 16),
+                let chunk = take(size + 2)
+            else { return nil }
+            body += chunk.dropLast(2)
+            if size == 0 { break }
+        }
         return lock.withLock {
             let request = Request(
                 method: String(first[0]), path: String(first[1]), headers: headers, body: body,
