@@ -130,6 +130,9 @@ struct RequestBodyTests {
 
     // MARK: - Streams of the user
 
+    /// Foundation opens it, and not the operation.
+    private final class UserStream: InputStream {}
+
     private func streamed(_ stream: InputStream, to server: LoopbackServer) -> URLRequest {
         var request = URLRequest(url: server.url())
         request.httpMethod = "PUT"
@@ -137,13 +140,13 @@ struct RequestBodyTests {
         return request
     }
 
-    @Test("Of several operations that send one stream at the same time, one does")
-    func sharedStream() async throws {
+    @Test("Of several operations that send one stream at the same time, one does", arguments: [false, true])
+    func sharedStream(_ isSubclass: Bool) async throws {
         let server = try LoopbackServer { _ in [.response()] }
         let data = Data((0..<200_000).map { UInt8(truncatingIfNeeded: $0 / 7) })
         for _ in 0..<5 {
             let count = server.requests.count
-            let request = streamed(InputStream(data: data), to: server)
+            let request = streamed(isSubclass ? UserStream(data: data) : InputStream(data: data), to: server)
             let requests = (0..<4).map { _ in DataTaskOperation(request) }
             try? await queue.run(CompoundOperation(operations: requests, maxConcurrentOperationCount: 4))
             #expect(server.requests.dropFirst(count).map(\.body) == [data])
