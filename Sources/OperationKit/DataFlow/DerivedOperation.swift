@@ -32,12 +32,15 @@ final class DerivedOperation<Input: Sendable, Middle: Sendable, Output: Sendable
         sourceTitle = source.titleInMessages
         super.init()
         name = source.name
-        steps.attach(
-            to: self, start: { [unowned self] in startSource() },
-            finished: { [unowned self] _, list in
-                let result = takeResult().mapError(\.marked)
-                childrenFinished(withResult: { _, _ in result }, &list)
-            })
+        steps.children.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self] in startSource() },
+                finished: { [unowned self] _, list in
+                    let result = takeResult().mapError(\.marked)
+                    childrenFinished(withResult: { _, _ in result }, &list)
+                },
+                describer: steps))
         if steps.append(source, weight: sequel == nil ? 1 : 9) {
             self.source = source
             if sequel != nil { steps.children.changeProgress { $0.added(1) } }

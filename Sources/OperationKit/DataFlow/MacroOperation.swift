@@ -70,9 +70,12 @@ public final class MacroOperation<Input: Sendable, Output: Sendable>: IOOperatio
         self.first = first
         self.source = source
         super.init()
-        steps.attach(
-            to: self, start: { [unowned self] in startSteps() },
-            finished: { [unowned self] failures, list in stepsFinished(failures: failures, &list) })
+        steps.children.attach(
+            to: self,
+            CompositeHandlers(
+                start: { [unowned self] in startSteps() },
+                finished: { [unowned self] failures, list in stepsFinished(failures: failures, &list) },
+                describer: steps))
     }
 
     /// The step that failed or was cancelled, and so ended the chain: its name, or its type and a number, its index among the steps, and

@@ -26,23 +26,6 @@ final class MacroSteps: ChildDescriber {
             failurePolicy: failurePolicy, countsCancellations: true, noun: "steps", body: body)
     }
 
-    /// Makes the steps those of a composite.
-    ///
-    /// - Parameters:
-    ///   - composite: The composite.
-    ///   - start: Called on the thread that starts the composite. It hands over the input, and then calls ``IOOperation/run(_:from:)``.
-    ///   - finished: Called once with the failures that count, on the thread on which the last step ended.
-    func attach(
-        to composite: AsyncOperation, start: @escaping @Sendable () -> Void,
-        finished: @escaping CompositeHandlers.Finished
-    ) {
-        children.attach(
-            to: composite,
-            CompositeHandlers(
-                start: start, finished: finished,
-                describer: self))
-    }
-
     /// Appends a step. If it is part of another operation, the steps are not to run.
     ///
     /// - Parameters:
