@@ -153,8 +153,9 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
             if let error, let cause = failures.cause {
                 outcome = SkippedError(error: error, cause: cause).passingOnCause(in: thrown)
             }
-            // The compound's own error has the reason.
-            return thrown is CompoundOperationError ? outcome : outcome.marked
+            // The compound's own error has the reason, that of a child inside it has none.
+            if case .cancelled(_, _, _?) = thrown as? CompoundOperationError { return outcome }
+            return outcome.marked
         }
         return (outcome, isOwn)
     }

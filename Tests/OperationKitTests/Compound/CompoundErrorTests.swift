@@ -169,6 +169,12 @@ import OperationKitTestSupport
         (failing, cancelling, { _ in TestError.second }, asked: "sync failed [0 child]", outcome: "second"),
         (failing, cancelling, { $0 }, asked: "sync failed [0 child]", outcome: "sync cancelled (reason) [0 child]"),
         (failing, { $0.cancel() }, { _ in CancellationError() }, "sync failed [0 child]", "sync cancelled [0 child]"),
+        // The error of a child that ended with this one has no reason.
+        (
+            { $0.cancel(withError: TestError.reason) }, { _ in },
+            { _ in CompoundOperationError.cancelled(name: "inner", errors: []) },
+            asked: "sync cancelled (reason) []", outcome: "reason"
+        ),
         ({ _ in }, { $0.finish(withError: TestError.first) }, { _ in nil }, asked: "success", outcome: "first"),
         ({ _ in }, adding, { _ in nil }, asked: "success", outcome: "success"),
     ]
