@@ -53,6 +53,11 @@ package final class AskedAsyncOperation: ScriptedOperation, @unchecked Sendable 
     package override var isReady: Bool { answer(self, super.isReady) }
 }
 
+/// An asynchronous operation that says that it is cancelled, though it is not.
+package final class CancelledByItsWord: ScriptedOperation, @unchecked Sendable {
+    package override var isCancelled: Bool { true }
+}
+
 /// A stock operation that calls a closure when it is asked what it depends on.
 package final class ReadOperation: BlockOperation, @unchecked Sendable {
     package let willRead = Shared<@Sendable () -> Void>({})

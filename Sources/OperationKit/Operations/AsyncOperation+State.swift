@@ -52,6 +52,11 @@ extension AsyncOperation {
     }
 }
 
+extension Operation {
+    /// Whether `cancel()` was called, also if a subclass of `AsyncOperation` says something else.
+    var hasBeenCancelled: Bool { (self as? AsyncOperation)?.withState(\.lifecycle.isCancelled) ?? isCancelled }
+}
+
 extension AsyncOperation {
     /// Whether `main()` has been called, or is about to be.
     package var hasReachedMain: Bool { withState { $0.lifecycle.reachedMain } }

@@ -147,7 +147,7 @@ extension OperationQueue {
             // Foundation traps at one that has ended when it was cancelled.
             for operation in operations where !operation.isFinished {
                 // Behind a barrier, adding one that was cancelled would never return on Linux.
-                if operation.isCancelled, operation.isReady {
+                if operation.hasBeenCancelled, operation.isReady {
                     DedicatedThreads.callbacks.performAsync(operation.start)
                 } else {
                     addOperation(operation)

@@ -147,6 +147,28 @@ import OperationKitTestSupport
         queue.isSuspended = false
     }
 
+    @Test("An operation that only says that it is cancelled waits for its turn, and for its dependencies")
+    func cancelledByItsWord() async throws {
+        let (log, queue) = (EventLog(), OperationQueue.suspended())
+        let operation = CancelledByItsWord {
+            log.add("operation")
+            $0.finish()
+        }
+        async let ended: Void = queue.run(operation)
+        await eventually("it is not on the queue") { queue.operations.first === operation || operation.isFinished }
+        log.add("resumed")
+        queue.isSuspended = false
+        try await ended
+        let (first, child) = (ScriptedOperation(), CancelledByItsWord { $0.finish() })
+        child.addDependency(first)
+        let compound = CompoundOperation(operations: [child, BlockOperation { log.add("child: \(child.isFinished)") }])
+        compound.start()
+        await eventually("nothing runs") { log.events.count == 3 }
+        first.start()
+        try await compound.finished()
+        #expect(log.events == ["resumed", "operation", "child: false"])
+    }
+
     @Test("Operations that were cancelled are no failures, and no success of the call") func operations() async {
         let queue = OperationQueue.serial(name: "queue")
         let cancelled = [ScriptedOperation(), ScriptedOperation()]

@@ -205,7 +205,7 @@ extension ChildScheduler {
     /// - Returns: The next child for this worker.
     private func work(on child: ChildReference, step: WorkerStep) -> ChildReference? {
         guard let operation = child.operation as? AsyncOperation else { return workOnForeign(child, step: step) }
-        if operation.hasToWait, !operation.isCancelled {
+        if operation.hasToWait, !operation.hasBeenCancelled {
             let registration = ChildRegistration(child)
             if !registration.unfinished.isEmpty { return update { $0.putBack(registration, step: step) } }
             if operation.isReadyForFoundation { return update { $0.handedToQueue(child, step: step) } }

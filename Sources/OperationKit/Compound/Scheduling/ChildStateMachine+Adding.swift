@@ -204,7 +204,7 @@ struct ChildRegistration {
 
 extension Operation {
     /// Whether the operation no longer has to wait for its dependencies. Asks the operation, so callers hold no lock.
-    fileprivate var ignoresDependencies: Bool { isCancelled || hasBeenStarted }
+    fileprivate var ignoresDependencies: Bool { hasBeenCancelled || hasBeenStarted }
 }
 
 extension ChildStateMachine.Rejection {
