@@ -101,6 +101,8 @@ package final class DeadlineTimer: Sendable {
             if state.withLock({ exchange(&$0.hasThread, with: true) }) { return state.signal() }
             return detachThread { while let due = self.nextDue() { self.call(due) } }
         }
+        // Before the next one sleeps: who waits for sleepers of a clock counts both.
+        state.withLock { $0.machine.sleep?.task == sleep.task ? $0.task.take() : nil }?.cancel()
         let task = startLibraryTask(priority: .high) { await self.run(sleep) }
         let replaced = state.withLock { state in
             // Another thread may have replaced the sleep meanwhile, or ended it.

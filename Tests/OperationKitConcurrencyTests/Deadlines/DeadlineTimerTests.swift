@@ -42,6 +42,39 @@ import OperationKitTestSupport
         await clock.expectNoSleepers()
     }
 
+    /// A clock whose sleeps end only when they are cancelled.
+    private final class CountedClock: Clock {
+        /// How many sleep, how many did at most at the same time, and how many sleeps there were.
+        let sleeps = Shared((now: 0, most: 0, all: 0))
+        var now: ContinuousClock.Instant { .now }
+        var minimumResolution: Duration { .zero }
+
+        func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
+            let cancelled = Gate()
+            await withTaskCancellationHandler {
+                sleeps.change { $0 = ($0.now + 1, max($0.most, $0.now + 1), $0.all + 1) }
+                await cancelled.openedDespiteCancellation()
+            } onCancel: {
+                sleeps.change { $0.now -= 1 }
+                cancelled.open()
+            }
+        }
+    }
+
+    @Test("An earlier deadline takes the place of a sleep, and does not sleep beside it") func replacedSleep() async {
+        let clock = CountedClock()
+        for round in 0..<1_000 {
+            let first = clock.timer.arm(for: target, after: .seconds(60)) { _ in }
+            while clock.sleeps.value.all == round * 2 { await Task.yield() }
+            let second = clock.timer.arm(for: target, after: .seconds(30)) { _ in }
+            while clock.sleeps.value.all == round * 2 + 1 { await Task.yield() }
+            // Nothing is left to sleep for.
+            first.disarm()
+            second.disarm()
+        }
+        #expect(clock.sleeps.value.most == 1)
+    }
+
     @Test("Of deadlines that follow one another only the latest expires, and none after the end")
     func latest() async {
         let (gate, latest) = (Gate(), LatestDeadline())
