@@ -41,7 +41,9 @@ public struct OperationEvents: AsyncSequence, Sendable {
         // The release of the buffer ends the sequence, which is now for an operation that has finished.
         operation.addObserver(buffer)
         let reference = Reference(WeakReference(buffer))
-        continuation.onTermination = { _ in
+        continuation.onTermination = { termination in
+            // The end of the operation removes it anyway.
+            guard case .cancelled = termination else { return }
             // Not inside the call, which may come from the end of the operation, or with a lock of the runtime's held. Nothing is
             // looked up there: what it returned could be the last reference.
             DedicatedThreads.callbacks.performAsync {
