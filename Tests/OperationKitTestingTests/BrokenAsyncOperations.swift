@@ -85,12 +85,15 @@ final class WaitingInCancel: AsyncOperation, @unchecked Sendable {
 /// Waits in its hook until its work has ended.
 final class WaitingForItsWork: AsyncOperation, @unchecked Sendable {
     private let workHasEnded = DispatchSemaphore(value: 0)
+    private let seconds: Double
     private let waits: @Sendable () -> Bool
 
-    init(_ waits: @escaping @Sendable () -> Bool = { true }) { self.waits = waits }
+    init(seconds: Double = 0.25, _ waits: @escaping @Sendable () -> Bool = { true }) {
+        (self.seconds, self.waits) = (seconds, waits)
+    }
 
     override func main() {
-        DispatchQueue.global().asyncAfter(deadline: .now() + 0.25) {
+        DispatchQueue.global().asyncAfter(deadline: .now() + seconds) {
             self.workHasEnded.signal()
             self.finish()
         }

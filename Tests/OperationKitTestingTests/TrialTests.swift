@@ -52,10 +52,17 @@ struct TrialTests {
 
     @Test("A cancel() that waits for the work for a while is found")
     func waitingInCancel() async {
-        let report = await OperationContract.report(within: .seconds(20), rounds: 1) { WaitingForItsWork() }
-        let found = report.violations.map(\.description)
-        #expect(found.count == 1 && found[0].hasPrefix("It was cancelled while it worked, and its cancel() took "))
-        #expect(found.first?.contains("don't wait") == true, "\(report)")
+        for seconds in [0.25, 2, 10] {
+            let report = await OperationContract.report(within: .seconds(20), rounds: 1) {
+                WaitingForItsWork(seconds: seconds)
+            }
+            let found = report.violations.map(\.description)
+            // The work had ended before it was cancelled.
+            if found.isEmpty, seconds < 10 { continue }
+            #expect(found.count == 1 && found[0].hasPrefix("It was cancelled while it worked, and its cancel() took "))
+            #expect(found.first?.contains("don't wait") == true, "\(report)")
+            return
+        }
     }
 
     @Test("A cancel() that takes long now and then is not taken for one that waits")

@@ -231,7 +231,10 @@ import OperationKitTestSupport
         #expect(entry.retries[0].time <= entry.retries[1].time)
         let timeline = recorder.timeline
         let waited = try #require(timeline.summary.waiting.first { $0.reason == "for the next attempt" })
-        #expect(waited.duration >= .milliseconds(38) && waited.count == 2)
+        // A delay that is noted late, on a busy machine, ends with what comes next.
+        let times = entry.retries.map(\.time) + [try #require(entry.finished)]
+        let pauses = zip(times.dropFirst(), times).map { min($0 - $1, delay) }
+        #expect(waited.duration == pauses.reduce(.zero, +) && waited.count == 2, "\(waited) \(pauses)")
         #expect(timeline.summary.work <= timeline.duration - waited.duration)
     }
 

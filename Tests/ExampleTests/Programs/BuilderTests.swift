@@ -44,7 +44,7 @@ struct BuilderTests {
             other: good
                 echo later
             good:
-                sleep 0.1
+                sleep 0.5
             """
         let stopped = try await start(text).result()
         #expect(stopped.status == 1)
@@ -74,7 +74,7 @@ struct BuilderTests {
         arguments: [
             "echo begun; sleep 100",
             // What is left behind ends by itself soon.
-            "trap 'kill -INT $PPID; exec sleep 1' TERM\n  sh -c 'echo begun; exec sleep 100'",
+            "trap 'kill -INT $PPID; exec sleep 5' TERM\n  sh -c 'echo begun; exec sleep 100'",
         ])
     func interrupted(script: String) async throws {
         let process = try start("slow:\n  \(script)\nnext: slow\n  echo never\n")

@@ -159,6 +159,7 @@ import OperationKitTestSupport
         }
         #expect(isFree.value == nil)
         try await OperationQueue().run(compound)
+        await eventually("the operation outside is held") { isFree.value != nil }
         #expect(isFree.value == true)
     }
 

@@ -109,8 +109,8 @@ import OperationKitTestSupport
             for step in steps { step.addDependency(download) }
             steps[19].queuePriority = .high
             let compound = CompoundOperation(operations: steps, maxConcurrentOperationCount: 1)
-            queue.addOperation(compound)
-            await eventually("it does not run") { compound.isExecuting }
+            // When this returns, all of them are waited for.
+            compound.start()
             mayEnd.open()
             try await compound.finished()
             #expect(log.events == ["19"] + (0..<19).map { "\($0)" })

@@ -61,7 +61,7 @@ import OperationKitTestSupport
         let held = OwnOutputOperation("held", isHeld: true)
         let cancelled = [held].gathered(name: "all")
         cancelled.start()
-        await eventually("it does not execute") { held.isExecuting }
+        await eventually("it does not execute") { held.isAtWork }
         cancelled.cancel()
         try? await cancelled.finished()
         #expect(held.error == nil && brief(cancelled.error) == "all cancelled []")
