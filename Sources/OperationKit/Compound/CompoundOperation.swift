@@ -53,7 +53,7 @@ open class CompoundOperation: AsyncOperation, @unchecked Sendable {
 
     private let scheduler: ChildScheduler
 
-    /// Creates a compound.
+    /// Creates a compound. An override of `name` is called meanwhile.
     ///
     /// - Parameters:
     ///   - name: Its name, for messages and errors.

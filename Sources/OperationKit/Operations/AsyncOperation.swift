@@ -184,6 +184,8 @@ open class AsyncOperation: Operation, FailableOperation, @unchecked Sendable {
     /// that it contains, which waits for the composite to start: the dependency is not added, and the composite ends
     /// with ``CompoundOperationError/dependencyCycle(name:path:)`` when it is started.
     ///
+    /// `bind` and `requireSuccess(of:)` call this method, so an override must not call them.
+    ///
     /// On Linux, Foundation goes on counting a dependency that had not finished when `removeDependency(_:)` removed it, so a queue never
     /// starts the operation. A ``CompoundOperation`` starts it nevertheless, whatever an `isReady` of its class says, but waits for a
     /// dependency that is removed only when the compound has started.
