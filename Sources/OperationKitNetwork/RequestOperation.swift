@@ -37,8 +37,8 @@ public import Foundation
 /// that of a body that is sent compressed is not. They don't go back when a redirection has the body sent again.
 ///
 /// Other code that finishes the operation stops the transfer, which may use its file for a moment more. No thread waits for the network.
-/// On Linux, a stream that waits holds up all requests. On Linux, Foundation keeps a
-/// processor busy for as long as a request on a new connection waits for its answer. The class has no other subclasses than these.
+/// On Linux, a stream that waits holds up all requests, and Foundation keeps a processor busy for as long as a request on a new connection
+/// waits for its answer. The class has no other subclasses than these.
 public class RequestOperation<Output: Sendable>: IOOperation<URLRequest, Output>, @unchecked Sendable {
     private let lock = NSLock()
     private var statuses: Set<Int> = []

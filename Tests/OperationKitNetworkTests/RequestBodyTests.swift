@@ -188,9 +188,7 @@ struct RequestBodyTests {
         }
         #expect(!isKept)
     }
-    #endif
 
-    #if os(Linux)
     @Test("A file of the system that says that it is empty is sent with what it holds, or is an error")
     func unknownSize() async throws {
         let server = try LoopbackServer { _ in [.response()] }

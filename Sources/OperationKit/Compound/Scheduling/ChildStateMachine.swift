@@ -236,12 +236,10 @@ protocol ChildDescriber: AnyObject, Sendable {
 
 /// What a composite does itself, around its children. The closures refer to the composite unowned.
 struct CompositeHandlers {
-    typealias Finished = @Sendable (_ failures: ChildFailures, _ list: inout Trampoline) -> Void
-
     /// Called on the thread that starts the composite. It prepares the children, and then calls ``ChildScheduler/run()``.
     let start: @Sendable () -> Void
     /// Called once with the failures that count, on the thread on which the last child finished.
-    let finished: Finished
+    let finished: @Sendable (_ failures: ChildFailures, _ list: inout Trampoline) -> Void
     /// Whether the description of the progress counts the children. Not where users count them differently, as steps
     /// and jobs.
     var countsChildren = false
